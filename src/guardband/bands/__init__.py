@@ -1,0 +1,1 @@
+"""Bands: levels, ranks, certificates and intervals."""

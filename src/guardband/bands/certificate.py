@@ -1,0 +1,182 @@
+"""Certificate: what is promised of an interval, under which assumption, with which numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Literal
+
+from guardband.bands.ranks import average_coverage, coverage_bound, simultaneous_bound
+
+Kind = Literal["marginal", "pac", "pav"]
+PavAim = Literal["selection", "pac", "average"]
+
+EXCHANGEABLE = "calibration rows and new rows are exchangeable"
+IDENTICAL = "calibration rows and new rows are independent and identically distributed"
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """The promise that comes with a set of intervals.
+
+    With several levels, whatever depends on the level is a tuple in their order. ``rank`` is the number of
+    calibration rows that the interval was asked to contain; it exceeds ``n_calibration`` where the interval
+    is the whole line. For pav, ``tau`` is the chosen level of the network (0 is the whole line), ``covered``
+    its count on the calibration rows, ``candidates`` the size of the grid and ``aim`` what ``rank`` was set for.
+    """
+
+    kind: Kind
+    method: str
+    confidence_level: float | tuple[float, ...]
+    n_calibration: int
+    rank: int | tuple[int, ...]
+    delta: float | None = None
+    rule: str | None = None
+    aim: PavAim = "selection"
+    candidates: int = 1
+    tau: float | tuple[float, ...] | None = None
+    covered: int | tuple[int, ...] | None = None
+    chosen_after: bool = False
+    notes: tuple[str, ...] = ()
+
+    @property
+    def assumption(self) -> str:
+        """What must hold of the rows for the promise to hold."""
+        return EXCHANGEABLE if self.kind == "marginal" else IDENTICAL
+
+    @property
+    def expected_coverage(self) -> float | tuple[float, ...]:
+        """Coverage averaged over the draw of the calibration rows; for pav a lower bound on it."""
+        n, chosen_among = self.n_calibration, self.candidates if self.rule == "paper" else 1
+        return self._per_level(lambda k, *_: average_coverage(k, n, chosen_among))
+
+    def coverage_bound(self, delta: float | None = None) -> float | tuple[float, ...]:
+        """Return what coverage given the data is at least, with probability at least 1 - delta.
+
+        The probability is over the draw of the calibration rows. For a rank fixed beforehand this is the
+        delta-quantile of Beta(rank, n + 1 - rank), and 1 for the whole line; for the paper's pav rule the
+        Clopper-Pearson bound of the chosen network at delta / K; for a level that was chosen after
+        calibration a bound that holds for all levels at once. Each level is bounded apart.
+        """
+        delta = self._delta_or_default(delta)
+        n = self.n_calibration
+
+        def bound(k: int, tau: float | None, covered: int | None) -> float:
+            if tau == 0:
+                return 1.0
+            if self.chosen_after:
+                return simultaneous_bound(delta, k, n)
+            if self.rule == "paper":
+                assert covered is not None
+                # Clopper-Pearson: also covered == n keeps a bound below 1, since the band is finite.
+                return coverage_bound(delta / self.candidates, covered, n)
+            return coverage_bound(delta, k, n)
+
+        return self._per_level(bound)
+
+    def with_notes(self, *notes: str) -> Certificate:
+        """Return the same certificate with further remarks."""
+        return replace(self, notes=self.notes + notes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the certificate, with the numbers that follow from it, for JSON."""
+        return asdict(self) | {
+            "assumption": self.assumption,
+            "expected_coverage": self.expected_coverage,
+            "coverage_bound": self.coverage_bound(),
+        }
+
+    @classmethod
+    def from_dict(cls, entries: Mapping[str, Any]) -> Certificate:
+        """Return the certificate that ``to_dict`` described."""
+        own = {f.name for f in fields(cls)}
+        plain = {k: tuple(v) if isinstance(v, list) else v for k, v in entries.items() if k in own}
+        return cls(**plain)  # type: ignore[arg-type]
+
+    def __str__(self) -> str:
+        lines = [self._promise(), self._how(), self._given_the_data()]
+        lines.append(f"Assumes: {self._assumptions()}.")
+        lines.append(
+            "Not promised: coverage for one particular x or group, nor for rows from elsewhere or later "
+            "if the data have changed."
+        )
+        if self.chosen_after:
+            lines.append(
+                "Note: this level was chosen after calibration. If the choice was made by looking at the "
+                "intervals, only the bound given the data, which holds for all levels at once, remains."
+            )
+        return "\n".join(lines + [f"Note: {note}" for note in self.notes])
+
+    def _promise(self) -> str:
+        level = _join(_percent(level) for level in _as_tuple(self.confidence_level))
+        if self.kind == "marginal" or (self.kind == "pav" and self.aim == "average"):
+            return (
+                f"Promise: a new row falls inside its interval with probability at least {level}, "
+                "averaged over the draw of the calibration rows."
+            )
+        if self.kind == "pac" or self.aim == "pac":
+            assert self.delta is not None
+            return (
+                f"Promise: with probability at least {_percent(1 - self.delta)} over the draw of the calibration "
+                f"rows, the intervals cover at least {level} of all new rows."
+            )
+        bounds = _as_tuple(self.coverage_bound())
+        return (
+            f"Promise: with probability at least {_percent(1 - self._delta_or_default(None))} over the draw of the "
+            f"calibration rows, the intervals cover at least {_join(map(_percent, bounds))} of all new rows "
+            f"(asked for: {level})."
+        )
+
+    def _how(self) -> str:
+        n, ranks = self.n_calibration, _as_tuple(self.rank)
+        if self.kind == "pav":
+            return (
+                f"How: {self.method} picked tau = {_join(f'{t:g}' for t in _as_tuple(self.tau))} from a grid of "
+                f"{self.candidates} by the rule {self.rule!r}; it had to contain {_join(f'{k:,}' for k in ranks)} "
+                f"of {n:,} held-out rows and contained {_join(f'{s:,}' for s in _as_tuple(self.covered))}."
+                + (" tau = 0 is the whole line." if 0 in _as_tuple(self.tau) else "")
+            )
+        text = f"How: {self.method}, cut at rank {_join(f'{k:,}' for k in ranks)} of {n:,} held-out scores."
+        if any(k > n for k in ranks):
+            text += " A rank beyond the number of rows means the whole line."
+        return text
+
+    def _given_the_data(self) -> str:
+        expected = _join(map(_percent, _as_tuple(self.expected_coverage)))
+        bounds = _join(map(_percent, _as_tuple(self.coverage_bound())))
+        at_least = "at least " if self.kind == "pav" else ""
+        return (
+            f"Coverage: {at_least}{expected} expected; given these calibration rows at least {bounds}, with "
+            f"{_percent(1 - self._delta_or_default(None))} confidence."
+        )
+
+    def _assumptions(self) -> str:
+        if self.kind == "marginal":
+            return f"{EXCHANGEABLE}; for the bound given the calibration rows, independent and identically distributed"
+        return IDENTICAL
+
+    def _delta_or_default(self, delta: float | None) -> float:
+        if delta is None:
+            return 0.1 if self.delta is None else self.delta
+        if not 0 < delta < 1:
+            raise ValueError(f"delta must lie strictly between 0 and 1, found {delta}.")
+        return delta
+
+    def _per_level(self, value: Callable[[int, float | None, int | None], float]) -> float | tuple[float, ...]:
+        ranks = _as_tuple(self.rank)
+        taus = _as_tuple(self.tau) if self.tau is not None else (None,) * len(ranks)
+        counts = _as_tuple(self.covered) if self.covered is not None else (None,) * len(ranks)
+        values = tuple(value(k, tau, count) for k, tau, count in zip(ranks, taus, counts, strict=True))
+        return values if isinstance(self.confidence_level, tuple) else values[0]
+
+
+def _as_tuple(entry: Any) -> tuple[Any, ...]:
+    return entry if isinstance(entry, tuple) else (entry,)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.4g} %"
+
+
+def _join(parts: Any) -> str:
+    return " / ".join(parts)

@@ -1,0 +1,75 @@
+"""Intervals: what every door returns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guardband.bands.certificate import Certificate
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Intervals:
+    """Prediction intervals with their point predictions and what is promised of them.
+
+    With one confidence level ``lower`` and ``upper`` are ``(n,)``, with L levels ``(n, L)``; ``point`` is
+    ``(n,)``. Unpacks as ``point, intervals = bands`` with the shapes ``(n,)`` and ``(n, 2, L)``.
+
+    >>> import numpy as np
+    >>> bands = Intervals(np.array([0.0]), np.array([1.0]), np.array([3.0]), 0.9)
+    >>> point, intervals = bands
+    >>> intervals.shape
+    (1, 2, 1)
+    """
+
+    lower: Array
+    point: Array
+    upper: Array
+    confidence_level: float | tuple[float, ...]
+    certificate: Certificate | None = None
+    index: Any = field(default=None, repr=False)
+    input_names: tuple[str, ...] = field(default=(), repr=False)
+
+    def __iter__(self) -> Iterator[Array]:
+        lower, upper = self.per_level()
+        yield self.point
+        yield np.stack([lower, upper], axis=1)
+
+    def per_level(self) -> tuple[Array, Array]:
+        """Return the lower and the upper bounds as ``(n, L)``, also where there is one level."""
+        n = len(self.point)
+        return self.lower.reshape(n, -1), self.upper.reshape(n, -1)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a table with the columns point, lower and upper, and the index of the input."""
+        import pandas as pd
+
+        return pd.DataFrame(self._columns(), index=self.index)
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return a table with the columns point, lower and upper."""
+        import polars as pl
+
+        return pl.DataFrame(self._columns())
+
+    def _columns(self) -> dict[str, Array]:
+        columns = {"point": self.point}
+        if isinstance(self.confidence_level, tuple):
+            lower, upper = self.per_level()
+            for i, level in enumerate(self.confidence_level):
+                columns[f"lower_{level:g}"], columns[f"upper_{level:g}"] = lower[:, i], upper[:, i]
+        else:
+            columns["lower"], columns["upper"] = self.lower, self.upper
+        if set(columns) & set(self.input_names):
+            return {f"guardband_{name}": values for name, values in columns.items()}
+        return columns

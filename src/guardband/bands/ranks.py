@@ -1,0 +1,106 @@
+"""Ranks, order statistics and the exact law of coverage: the only place where they are computed.
+
+Coverage given the calibration rows, of an interval cut at the k-th smallest of n scores, is
+Beta(k, n + 1 - k) when the scores have no ties, and stochastically larger otherwise (Vovk 2012).
+Everything here follows from that law and from P(Beta(k, n + 1 - k) <= p) = P(Bin(n, p) >= k).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betainc, betaincinv
+
+Array = NDArray[np.float64]
+
+
+def marginal_rank(level: Fraction, n: int) -> int:
+    """Return k = ceil(level (n + 1)), the rank of split conformal; k > n means the whole line.
+
+    >>> marginal_rank(Fraction("0.9"), 9), marginal_rank(Fraction("0.9"), 8)
+    (9, 9)
+    """
+    return math.ceil(level * (n + 1))
+
+
+def pac_rank(level: Fraction, n: int, delta: float) -> int:
+    """Return the least k with P(Bin(n, level) >= k) <= delta, or n + 1 where there is none.
+
+    An interval cut at this rank covers at least ``level`` given the data, with probability at least
+    1 - delta over the draw of the calibration rows.
+
+    >>> [pac_rank(Fraction("0.9"), n, 0.1) for n in (500, 1000, 4000, 25000)]
+    [460, 913, 3625, 22562]
+    """
+    p = float(level)
+    return _least(lambda k: bool(betainc(k, n + 1 - k, p) <= delta), n)
+
+
+def selection_rank(level: Fraction, n: int) -> int:
+    """Return ceil(level n), the count that Algorithm 2 of the paper asks of a network on D2."""
+    return math.ceil(level * n)
+
+
+def average_rank(level: Fraction, n: int, candidates: int) -> int:
+    """Return the least count that makes a choice among networks cover ``level`` on average, or n + 1.
+
+    For one candidate, or a K-free rule, this is the rank of split conformal.
+    """
+    if candidates == 1:
+        return marginal_rank(level, n)
+    return _least(lambda k: average_coverage(k, n, candidates) >= float(level), n)
+
+
+def order_statistic(scores: Array, k: int) -> float:
+    """Return the k-th smallest score, by partition and never by interpolation; inf where k > n."""
+    return float(np.partition(scores, k - 1)[k - 1]) if k <= len(scores) else math.inf
+
+
+def coverage_bound(delta: float, k: int, n: int) -> float:
+    """Return what coverage given the data exceeds with probability at least 1 - delta.
+
+    The delta-quantile of Beta(k, n + 1 - k); 1 for the whole line, where k > n.
+    """
+    if k > n:
+        return 1.0
+    return float(betaincinv(k, n + 1 - k, delta)) if k > 0 else 0.0
+
+
+def simultaneous_bound(delta: float, k: int, n: int) -> float:
+    """Return a bound like ``coverage_bound`` that holds for every k at once.
+
+    It is the one to quote for a level that was chosen after looking at the calibration rows
+    (Dvoretzky, Kiefer & Wolfowitz 1956 with the constant of Massart 1990, which needs delta <= 1/2).
+    """
+    if k > n:
+        return 1.0
+    return max(0.0, k / n - math.sqrt(math.log(1 / min(delta, 0.5)) / (2 * n)))
+
+
+def average_coverage(k: int, n: int, candidates: int = 1) -> float:
+    """Return a lower bound on average coverage when one of K networks was picked by a count of k.
+
+    The integral over t of 1 - min(1, K P(Bin(n, t) >= k)). With t* the point where
+    K P(Bin(n, t*) >= k) = 1, integration by parts gives K k/(n+1) P(Beta(k+1, n+1-k) <= t*),
+    which is k/(n+1) for K = 1.
+    """
+    if k > n:
+        return 1.0
+    if k == 0:
+        return 0.0
+    crossing = betaincinv(k, n + 1 - k, 1 / candidates)
+    return float(candidates * k / (n + 1) * betainc(k + 1, n + 1 - k, crossing))
+
+
+def _least(holds: Callable[[int], Any], n: int) -> int:
+    """Return the least k in 1..n for which a condition monotone in k holds, or n + 1."""
+    low, high = 1, n + 1
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle + 1, high)
+    return low

@@ -1,0 +1,44 @@
+"""What guardband raises and warns of.
+
+    ValueError
+    └── ModelFileError                  a saved model cannot be loaded
+        └── MissingModelFileError       there is no such file (also a FileNotFoundError)
+    ValueError
+    └── InsufficientCalibrationError    too few calibration rows, and on_insufficient="raise"
+    ValueError
+    └── OverlapError                    calibration rows were already used for training
+    UserWarning
+    ├── InsufficientCalibrationWarning  too few calibration rows: the interval is the whole line
+    ├── DegenerateBandWarning           a side of the band has no width, or the mean lies outside the band
+    └── TargetWarning                   the response is constant on the training rows
+
+Every other bad argument is a plain ``ValueError`` or ``TypeError``.
+"""
+
+
+class ModelFileError(ValueError):
+    """A saved model is damaged, tampered with, from a newer version, or no model at all."""
+
+
+class MissingModelFileError(ModelFileError, FileNotFoundError):
+    """There is no file at the path given."""
+
+
+class InsufficientCalibrationError(ValueError):
+    """There are too few calibration rows for a finite interval at the level asked for."""
+
+
+class OverlapError(ValueError):
+    """Rows that trained the network were offered as calibration rows."""
+
+
+class InsufficientCalibrationWarning(UserWarning):
+    """There are too few calibration rows: the interval is the whole line."""
+
+
+class DegenerateBandWarning(UserWarning):
+    """A side of the band collapsed: a dead ReLU ordering, or a mean outside the band."""
+
+
+class TargetWarning(UserWarning):
+    """The response leaves nothing to learn: it is constant on the training rows."""

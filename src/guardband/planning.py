@@ -1,0 +1,158 @@
+"""How many calibration rows a promise needs, and what a number of rows can promise.
+
+The paper's sample sizes (Theorem 2 and its corollary, from Hoeffding's inequality) stand beside the sharp
+ones, from the exact binomial law. ``candidates`` is the number K of networks that a rule picks from on the
+calibration rows; the K-free rules of pav (``"fixed-sequence"``, ``"nested"``) count as one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+from scipy.special import betaincinv
+
+from guardband.bands.levels import Level, Levels
+from guardband.bands.ranks import average_coverage, coverage_bound, marginal_rank, selection_rank
+
+
+def marginal_rows(level: Level) -> int:
+    """Return the fewest rows for which split conformal gives a finite interval.
+
+    >>> [marginal_rows(level) for level in (0.9, 0.95, 0.99)]
+    [9, 19, 99]
+    """
+    exact = _exact(level)
+    return math.ceil(exact / (1 - exact))
+
+
+def pac_rows(level: Level, delta: float) -> int:
+    """Return the fewest rows for which ``guarantee="pac"`` gives a finite interval: level^n <= delta.
+
+    >>> pac_rows(0.9, 0.1)
+    22
+    """
+    p = float(_exact(level))
+    n = max(1, math.floor(math.log(delta) / math.log(p)))
+    while p**n > delta:
+        n += 1
+    return n
+
+
+def theorem2_rows(epsilon: float, delta: float, candidates: int) -> int:
+    """Return Theorem 2's sample size, -log(delta / K) / (2 epsilon^2), rounded up.
+
+    >>> theorem2_rows(0.01, 0.1, 10)
+    23026
+    """
+    return math.ceil(-math.log(delta / candidates) / (2 * epsilon**2))
+
+
+def theorem2_epsilon(n: int, delta: float, candidates: int) -> float:
+    """Return the epsilon that Theorem 2 gives for n rows: sqrt(-log(delta / K) / (2 n))."""
+    return math.sqrt(-math.log(delta / candidates) / (2 * n))
+
+
+def pav_epsilon(level: Level, n: int, delta: float, candidates: int = 1) -> float:
+    """Return the exact epsilon of pav: level - beta.ppf(delta / K, k, n + 1 - k), k = ceil(level n).
+
+    >>> round(pav_epsilon(0.9, 1000, 0.1, candidates=10), 4), round(pav_epsilon(0.9, 1000, 0.1), 4)
+    (0.0242, 0.0133)
+    """
+    exact = _exact(level)
+    return float(exact) - coverage_bound(delta / candidates, selection_rank(exact, n), n)
+
+
+def conformal_epsilon(level: Level, n: int, delta: float) -> float:
+    """Return the exact epsilon of conf-nn: level - beta.ppf(delta, k, n + 1 - k), k = ceil(level (n + 1)).
+
+    >>> round(conformal_epsilon(0.9, 25000, 0.1), 4)
+    0.0024
+    """
+    exact = _exact(level)
+    return float(exact) - coverage_bound(delta, marginal_rank(exact, n), n)
+
+
+def pav_rows(level: Level, epsilon: float, delta: float, candidates: int = 1) -> int:
+    """Return the least n from which on pav's exact epsilon stays at or below ``epsilon``.
+
+    >>> pav_rows(0.9, 0.05, 0.1, candidates=10) < theorem2_rows(0.05, 0.1, 10)
+    True
+    """
+    p, share = float(_exact(level)), delta / candidates
+    return _rows_from_which_on(
+        lambda n: pav_epsilon(level, n, delta, candidates) <= epsilon,
+        lambda n: p - float(betaincinv(p * n, n + 1 - p * n, share)) <= epsilon,
+    )
+
+
+def conformal_rows(level: Level, epsilon: float, delta: float) -> int:
+    """Return the least n from which on conf-nn's coverage given the data is within ``epsilon``."""
+    p = float(_exact(level))
+    return _rows_from_which_on(
+        lambda n: conformal_epsilon(level, n, delta) <= epsilon,
+        lambda n: p - float(betaincinv(p * (n + 1), (1 - p) * (n + 1), delta)) <= epsilon,
+    )
+
+
+def corollary_rows(level: Level, epsilon: float, candidates: int) -> int:
+    """Return the corollary's sample size for average coverage ``level`` from pav at level + epsilon.
+
+    -2 log(epsilon / (2 K (level + epsilon / 2))) / epsilon^2, which needs epsilon < 1 - level.
+    """
+    exact = _exact(level)
+    if not 0 < epsilon < 1 - exact:
+        raise ValueError(
+            f"The corollary needs epsilon between 0 and 1 - level = {float(1 - exact):g}, found {epsilon:g}."
+        )
+    return math.ceil(-2 * math.log(epsilon / (2 * candidates * (float(exact) + epsilon / 2))) / epsilon**2)
+
+
+def corollary_epsilon(level: Level, n: int, candidates: int) -> float | None:
+    """Return the least epsilon that the corollary allows for n rows, or None where it is vacuous.
+
+    >>> corollary_epsilon(0.9, 1000, 10) is None, round(corollary_epsilon(0.9, 4000, 10), 4)
+    (True, 0.054)
+    """
+    low, high = 0.0, math.nextafter(float(1 - _exact(level)), 0)
+    if corollary_rows(level, high, candidates) > n:
+        return None
+    while high - low > 1e-12:
+        middle = (low + high) / 2
+        low, high = (low, middle) if corollary_rows(level, middle, candidates) <= n else (middle, high)
+    return high
+
+
+def average_rows(level: Level, epsilon: float, candidates: int) -> int:
+    """Return the least n from which on pav at level + epsilon covers ``level`` on average.
+
+    The sharp form of the corollary: the exact integral of ``ranks.average_coverage``.
+    """
+    exact, shift = _exact(level), Fraction(str(epsilon))
+    p, q = float(exact), float(exact + shift)
+    return _rows_from_which_on(
+        lambda n: average_coverage(selection_rank(exact + shift, n), n, candidates) >= p,
+        lambda n: average_coverage(math.floor(q * n), n, candidates) >= p,
+    )
+
+
+def _exact(level: Level) -> Fraction:
+    return Levels.of(level).values[0]
+
+
+def _rows_from_which_on(holds: Callable[[int], bool], smooth: Callable[[int], bool]) -> int:
+    """Return the least n such that ``holds`` from n on, given a sufficient condition monotone in n.
+
+    Rounding a rank up makes a saw-tooth in n; without it the condition is monotone and a little stricter.
+    """
+    high = 1
+    while not smooth(high):
+        high *= 2
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if smooth(middle) else (middle, high)
+    while high > 1 and holds(high - 1):
+        high -= 1
+    return high
