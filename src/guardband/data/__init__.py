@@ -1,0 +1,1 @@
+"""Data: tables, their encoding, the response, and the paper's artificial data."""

@@ -1,0 +1,96 @@
+"""The response: checked at the border, transformed, standardised on D1, and brought back."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guardband.data.encoder import center_and_scale, rows_named
+from guardband.exceptions import TargetWarning
+
+Array = NDArray[np.float64]
+Transform = Literal["log"]
+
+
+def read_target(y: Any, n_rows: int) -> Array:
+    """Return the response as ``(n,)`` float64; NaN and infinity are refused with the rows named."""
+    if hasattr(y, "detach"):
+        y = y.detach().cpu().numpy()
+    array = np.asarray(y)
+    if array.ndim != 1:
+        raise ValueError(f"y must be one column of shape (n,), found shape {array.shape}.")
+    if np.iscomplexobj(array):
+        raise ValueError("Complex data not supported: y must hold real numbers.")
+    try:
+        values = array.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"y must hold numbers, found {array.dtype} values: {error}.") from None
+    if len(values) != n_rows:
+        raise ValueError(f"X and y must have the same number of rows, found {n_rows} and {len(values)}.")
+    for holds, what in (
+        (np.isnan(values), "NaN"),
+        (np.isinf(values), "infinity or a value too large for dtype('float64')"),
+    ):
+        if holds.any():
+            raise ValueError(f"Input y contains {what}. It must be finite: see {rows_named(np.flatnonzero(holds))}.")
+    return values
+
+
+@dataclass(frozen=True)
+class Target:
+    """The scale on which networks learn a response, and the way back to its own units.
+
+    ``work`` units are those after the transform: intervals are calibrated there, since an increasing
+    transform keeps coverage. ``learn`` units are work units standardised on D1.
+    """
+
+    transform: Transform | None
+    y_min: float | None
+    y_max: float | None
+    center: float = 0.0
+    scale: float = 1.0
+
+    def learn(self, y: Array) -> Target:
+        """Return the target standardised on the responses of D1."""
+        center, scale = center_and_scale(self.to_work(y))
+        if scale == 0:
+            warnings.warn(
+                f"y is constant on the training rows (n = {len(y)}): there is nothing to learn.",
+                TargetWarning,
+                stacklevel=2,
+            )
+        return Target(self.transform, self.y_min, self.y_max, center, scale or 1.0)
+
+    def to_work(self, y: Array) -> Array:
+        """Return responses in work units, ``(n,) -> (n,)``."""
+        for bad, rule in (
+            (y < self.y_min if self.y_min is not None else None, f"at least y_min = {self.y_min}"),
+            (y > self.y_max if self.y_max is not None else None, f"at most y_max = {self.y_max}"),
+            (y <= 0 if self.transform == "log" else None, 'positive for target_transform="log"'),
+        ):
+            if bad is not None and bad.any():
+                rows = np.flatnonzero(bad)
+                raise ValueError(f"y must be {rule}, found {y[rows[0]]:g}: see {rows_named(rows)}.")
+        return np.log(y) if self.transform == "log" else y
+
+    def to_learn(self, y: Array) -> Array:
+        """Return responses in learn units, ``(n,) -> (n,)``."""
+        return (self.to_work(y) - self.center) / self.scale
+
+    def bands_to_work(self, bands: NDArray[Any]) -> Array:
+        """Return bands in work units, ``(K, n, 3) -> (K, n, 3)``, in float64."""
+        return self.center + self.scale * bands.astype(np.float64)
+
+    def to_units(self, lower: Array, point: Array, upper: Array) -> tuple[Array, Array, Array]:
+        """Return interval ends and points in the units of the response, rounded outward."""
+        if self.transform == "log":
+            slack = 4 * np.finfo(np.float64).eps
+            with np.errstate(over="ignore"):
+                lower, point, upper = np.exp(lower) * (1 - slack), np.exp(point), np.exp(upper) * (1 + slack)
+        if self.y_min is not None or self.y_max is not None:
+            lower, point, upper = (np.clip(v, self.y_min, self.y_max) for v in (lower, point, upper))
+        return lower, point, upper
