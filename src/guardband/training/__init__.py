@@ -1,0 +1,1 @@
+"""Training: many networks as one, by one loop."""

@@ -1,0 +1,226 @@
+"""How long to train: a given number of epochs, cross-validation on D1, or early stopping on a part of D1."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+
+from guardband.training.batches import Rows, ShuffledBatches
+from guardband.training.loop import RowLoss, member_losses, train_loop
+from guardband.training.recipe import Recipe
+from guardband.training.stack import Members, State, stack
+
+EVALUATION_BLOCK = 8192
+FEWEST_TO_HOLD_OUT = 20
+
+Build = Callable[[int], nn.Module]
+Progress = Callable[[str, int, int], None]
+"""Called after every epoch with what is being done, the epoch and their number."""
+
+
+class MemberLoss(RowLoss, Protocol):
+    """A loss whose members can be picked."""
+
+    def take(self, members: Sequence[int], /) -> MemberLoss:
+        """Return the loss of some of the members."""
+
+
+@dataclass(frozen=True)
+class Trained:
+    """Trained members, each with the number of epochs that it kept."""
+
+    members: Members
+    epochs: tuple[int, ...]
+
+
+def train_members(
+    build: Build,
+    seeds: Sequence[int],
+    loss: MemberLoss,
+    rows: Rows,
+    recipe: Recipe,
+    seed: int,
+    progress: Progress,
+) -> Trained:
+    """Train one network per seed as a stack, all on the same rows, and return them.
+
+    ``build(seed)`` gives a fresh network on the rows' device; equal seeds start equal. The loss has one
+    level per member. The caller's random state is left alone.
+    """
+    devices = [rows.x.device] if rows.x.device.type == "cuda" else []
+    with torch.random.fork_rng(devices=devices):
+        torch.manual_seed(seed)
+        if recipe.epochs == "early" and len(rows) >= FEWEST_TO_HOLD_OUT:
+            return _train_early(build, seeds, loss, rows, recipe, seed, progress)
+        if recipe.epochs == "cv" and len(rows) >= 2 * recipe.folds:
+            best = _best_epochs(build, seeds, loss, rows, recipe, seed, progress)
+        else:
+            best = (recipe.epochs if isinstance(recipe.epochs, int) else recipe.max_epochs,) * len(seeds)
+        return _train_fixed(build, seeds, loss, rows, best, recipe, seed, progress)
+
+
+def _train_fixed(
+    build: Build,
+    seeds: Sequence[int],
+    loss: MemberLoss,
+    rows: Rows,
+    epochs: Sequence[int],
+    recipe: Recipe,
+    seed: int,
+    progress: Progress,
+) -> Trained:
+    members = _members(build, seeds, rows)
+    keep = _Keeper(members)
+
+    def after_epoch(epoch: int) -> bool:
+        keep.where(torch.tensor([epoch == own for own in epochs]))
+        progress("training", epoch, max(epochs))
+        return False
+
+    _run(members, rows, torch.arange(len(rows)), loss, replace(recipe, epochs=max(epochs)), seed, after_epoch)
+    keep.restore()
+    return Trained(members, tuple(epochs))
+
+
+def _train_early(
+    build: Build,
+    seeds: Sequence[int],
+    loss: MemberLoss,
+    rows: Rows,
+    recipe: Recipe,
+    seed: int,
+    progress: Progress,
+) -> Trained:
+    order = torch.randperm(len(rows))
+    held_out, kept = order.tensor_split([max(1, round(recipe.validation_share * len(rows)))])
+    members = _members(build, seeds, rows)
+    keep = _Keeper(members)
+    search = _Search(members.size, recipe.patience)
+
+    def after_epoch(epoch: int) -> bool:
+        keep.where(search.improved(epoch, _evaluate(members, rows, held_out, loss)))
+        progress("training", epoch, recipe.max_epochs)
+        return search.over
+
+    _run(members, rows, kept, loss, replace(recipe, epochs=recipe.max_epochs), seed, after_epoch)
+    keep.restore()
+    return Trained(members, search.best)
+
+
+def _best_epochs(
+    build: Build,
+    seeds: Sequence[int],
+    loss: MemberLoss,
+    rows: Rows,
+    recipe: Recipe,
+    seed: int,
+    progress: Progress,
+) -> tuple[int, ...]:
+    """Return each member's number of epochs with the least loss, on average over folds.
+
+    The members of all folds train as one stack. Folds are of equal size; the few rows left over by the
+    division train in every fold.
+    """
+    n, size, folds = len(rows), len(seeds), recipe.folds
+    order = torch.randperm(n)
+    held_out = order[: folds * (n // folds)].view(folds, -1)
+    kept = torch.stack([order[~torch.isin(order, fold)] for fold in held_out])
+    own = list(range(size)) * folds
+    members = _members(build, [seeds[i] for i in own], rows)
+    fold_loss = loss.take(own)
+    search = _Search(size, recipe.patience)
+
+    def after_epoch(epoch: int) -> bool:
+        losses = _evaluate(members, rows, held_out.repeat_interleave(size, 0), fold_loss)
+        search.improved(epoch, losses.view(folds, size).mean(0))
+        progress("cross-validation", epoch, recipe.max_epochs)
+        return search.over
+
+    index = kept.repeat_interleave(size, 0)
+    _run(members, rows, index, fold_loss, replace(recipe, epochs=recipe.max_epochs), seed, after_epoch)
+    return search.best
+
+
+class _Search:
+    """Each member's search for its best epoch, which ends ``patience`` epochs after the last improvement."""
+
+    def __init__(self, size: int, patience: int) -> None:
+        self._patience = patience
+        self._least = torch.full((size,), torch.inf)
+        self._best = torch.ones(size, dtype=torch.int)
+        self._searching = torch.ones(size, dtype=torch.bool)
+
+    def improved(self, epoch: int, losses: Tensor) -> Tensor:
+        """Return which members have a new least loss, ``(M,) -> (M,)``."""
+        better = (losses < self._least) & self._searching
+        self._least[better], self._best[better] = losses[better], epoch
+        self._searching &= epoch - self._best < self._patience
+        return better
+
+    @property
+    def over(self) -> bool:
+        """Whether every member's search has ended."""
+        return not bool(self._searching.any())
+
+    @property
+    def best(self) -> tuple[int, ...]:
+        """Each member's best epoch so far."""
+        return tuple(self._best.tolist())
+
+
+class _Keeper:
+    """Remembers members as they were at their own best epoch."""
+
+    def __init__(self, members: Members) -> None:
+        self._members = members
+        self._kept: State = members.snapshot()
+
+    def where(self, mask: Tensor) -> None:
+        """Remember the marked members as they are now."""
+        if mask.any():
+            for name, now in self._members.snapshot().items():
+                self._kept[name][mask] = now[mask]
+
+    def restore(self) -> None:
+        """Bring every member back to what was remembered."""
+        self._members.restore(self._kept)
+
+
+def _members(build: Build, seeds: Sequence[int], rows: Rows) -> Members:
+    return stack([build(seed) for seed in seeds], rows.x[:2])
+
+
+def _run(
+    members: Members,
+    rows: Rows,
+    index: Tensor,
+    loss: RowLoss,
+    recipe: Recipe,
+    seed: int,
+    after_epoch: Callable[[int], bool],
+) -> None:
+    assert isinstance(recipe.epochs, int)
+    train_loop(
+        members,
+        ShuffledBatches(rows, index.to(rows.x.device), recipe.batch_size, seed),
+        loss,
+        epochs=recipe.epochs,
+        learning_rate=recipe.learning_rate,
+        weight_decay=recipe.weight_decay,
+        after_epoch=after_epoch,
+    )
+
+
+@torch.no_grad()
+def _evaluate(members: Members, rows: Rows, index: Tensor, loss: RowLoss) -> Tensor:
+    """Return each member's mean loss on the rows at ``(n,)`` or ``(M, n)`` positions, ``(M,)`` on the CPU."""
+    members.train(False)
+    total = torch.zeros(members.size)
+    block = max(1, EVALUATION_BLOCK // (members.size if index.ndim == 2 else 1))
+    for part in torch.split(index.to(rows.x.device), block, dim=-1):
+        total += member_losses(members, rows.at(part), loss).cpu() * part.shape[-1]
+    return total / index.shape[-1]
