@@ -1,0 +1,1 @@
+"""Calibration: rules that turn held-out bands into intervals with a guarantee."""

@@ -1,0 +1,144 @@
+"""The pav selection: one network of a grid of levels, picked on the calibration rows (paper, Algorithm 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal
+
+import numpy as np
+
+from guardband.bands.certificate import Certificate, PavAim
+from guardband.bands.levels import Levels
+from guardband.bands.ranks import average_rank, pac_rank, selection_rank
+from guardband.calibration.rule import Array, Calibration, OnInsufficient, Rule
+from guardband.planning import corollary_epsilon
+
+PavRule = Literal["paper", "fixed-sequence", "nested"]
+Average = Literal["corollary", "sharp"]
+
+WHOLE_LINE = -1
+
+
+@dataclass(frozen=True)
+class PavSelection(Rule):
+    """Picks the shortest bands of a grid that contain enough calibration rows.
+
+    ``taus`` runs from the narrowest bands to the widest, and bands ``(K, n, 3)`` stand in that order.
+
+    - ``rule="paper"``: the largest tau whose bands contain k rows. Any of K networks may be picked, so its
+      bound is divided by K; for networks of any kind that factor is needed.
+    - ``"fixed-sequence"``: from the widest on, until the first that fails (Learn then Test, Angelopoulos et
+      al. 2021). The order is fixed beforehand, so that K does not enter.
+    - ``"nested"``: bands are first widened to contain all narrower ones; the paper's scan and the fixed
+      sequence then agree, and K does not enter.
+
+    ``aim`` sets k: ``"selection"`` is the paper's ceil(level n); ``"pac"`` makes coverage given the data at
+    least the level, with probability 1 - delta; ``"average"`` makes average coverage at least the level, by
+    the paper's corollary or by its sharp form. If no bands contain enough, tau is 0: the whole line.
+    """
+
+    method: str
+    levels: Levels
+    taus: tuple[float, ...]
+    rule: PavRule = "fixed-sequence"
+    aim: PavAim = "selection"
+    average: Average = "sharp"
+    delta: float = 0.1
+    on_insufficient: OnInsufficient = "inf"
+
+    @property
+    def _chosen_among(self) -> int:
+        return len(self.taus) if self.rule == "paper" else 1
+
+    def statistic(self, bands: Array, y: Array) -> Array:
+        """Return which bands contain y, ``(K, n, 3), (n,) -> (n, K)``; bands that are not finite do not."""
+        bands = self._shaped(bands, np)
+        inside = (bands[:, :, 0] <= y) & (y <= bands[:, :, 2]) & np.isfinite(bands).all(axis=2)
+        return inside.T
+
+    def summarise(self, statistics: Sequence[Array]) -> Array:
+        """Return the number of rows, then how many of them each of the K bands contains."""
+        total = sum(part.sum(axis=0, dtype=np.int64) for part in statistics)
+        return np.concatenate([[sum(len(part) for part in statistics)], np.asarray(total)])
+
+    def calibrate(self, summary: Array) -> Calibration:
+        """Return which bands each level takes, and the certificate."""
+        n, counts = int(summary[0]), summary[1:]
+        ranks = tuple(self._rank(level, n) for level in self.levels.values)
+        chosen = np.array([self._choose(counts, k) for k in ranks], dtype=np.int64)
+        for level, k, j in zip(self.levels.values, ranks, chosen, strict=True):
+            if j == WHOLE_LINE:
+                self.whole_line(self._why_none(level, n, k, counts))
+        taus = tuple(0.0 if j == WHOLE_LINE else self.taus[j] for j in chosen)
+        covered = tuple(n if j == WHOLE_LINE else int(counts[j]) for j in chosen)
+        certificate = Certificate(
+            kind="pav",
+            method=self.method,
+            confidence_level=self.levels.confidence_level,
+            n_calibration=n,
+            rank=self.levels.unpack(ranks),
+            delta=self.delta,
+            rule=self.rule,
+            aim=self.aim,
+            candidates=len(self.taus),
+            tau=self.levels.unpack(taus),
+            covered=self.levels.unpack(covered),
+        )
+        return Calibration(chosen, certificate)
+
+    def ends(self, bands: Any, setting: Any, xp: Any = np) -> tuple[Any, Any, Any]:
+        """Return the chosen bands, ``(K, n, 3), (L,) -> (n, L), (n,), (n, L)``.
+
+        The point is that of the first level's bands; the others are widened to contain it where they do not.
+        """
+        bands = self._shaped(bands, xp)
+        picked = bands[setting.clip(0)]  # (L, n, 3)
+        point = picked[0, :, 1]
+        usable = xp.isfinite(picked).all(-1) & xp.isfinite(point) & (setting != WHOLE_LINE)[:, None]
+        lower = xp.where(usable, xp.minimum(picked[:, :, 0], point), -xp.inf)
+        upper = xp.where(usable, xp.maximum(picked[:, :, 2], point), xp.inf)
+        return lower.T, point, upper.T
+
+    def at(self, levels: Levels) -> PavSelection:
+        """Refuse: pav's choice is tied to the levels it was calibrated for."""
+        raise ValueError(
+            f"pav was calibrated for confidence_level={self.levels.confidence_level}, found "
+            f"{levels.confidence_level}: name all levels before calibration."
+        )
+
+    def _shaped(self, bands: Any, xp: Any) -> Any:
+        if self.rule != "nested":
+            return bands
+        lower, upper = [bands[0, :, 0]], [bands[0, :, 2]]
+        for own in bands[1:]:
+            lower.append(xp.minimum(lower[-1], own[:, 0]))
+            upper.append(xp.maximum(upper[-1], own[:, 2]))
+        return xp.stack([xp.stack(lower), bands[:, :, 1], xp.stack(upper)], -1)
+
+    def _rank(self, level: Fraction, n: int) -> int:
+        if self.aim == "pac":
+            return pac_rank(level, n, self.delta / self._chosen_among)
+        if self.aim == "selection":
+            return selection_rank(level, n)
+        if self.average == "sharp":
+            return average_rank(level, n, self._chosen_among)
+        epsilon = corollary_epsilon(level, n, self._chosen_among)
+        return n + 1 if epsilon is None else selection_rank(level + Fraction(epsilon), n)
+
+    def _choose(self, counts: Array, k: int) -> int:
+        passed = counts >= k
+        if self.rule == "paper":
+            return int(passed.argmax()) if passed.any() else WHOLE_LINE
+        failed = np.flatnonzero(~passed)
+        narrowest = int(failed[-1]) + 1 if len(failed) else 0
+        return narrowest if narrowest < len(counts) else WHOLE_LINE
+
+    def _why_none(self, level: Fraction, n: int, k: int, counts: Array) -> str:
+        if k > n:
+            return f"pav at level {float(level):g} needs more than {n} calibration rows for what was asked of it."
+        return (
+            f"pav needs bands that contain {k} of {n} calibration rows; the widest, tau = {self.taus[-1]:g}, contain "
+            f"{counts[-1]}: add smaller taus or train longer."
+        )

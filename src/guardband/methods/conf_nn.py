@@ -1,0 +1,20 @@
+"""conf-nn: one quantile triple, split conformal on the scaled score (paper, section 2.1)."""
+
+from __future__ import annotations
+
+from guardband.calibration.conformal import SplitConformal
+from guardband.methods.method import Method, Wish
+
+
+class ConfNN(Method):
+    """One band at tau, scaled by an order statistic of the calibration scores."""
+
+    name = "conf-nn"
+
+    def taus(self, wish: Wish) -> tuple[float, ...]:
+        """Return tau as given, otherwise alpha, the smallest of several."""
+        return (min(wish.levels.alphas) if wish.tau is None else wish.tau,)
+
+    def rule(self, wish: Wish) -> SplitConformal:
+        """Return split conformal with the guarantee asked for."""
+        return SplitConformal(self.name, wish.levels, wish.guarantee, wish.delta, wish.joint, wish.on_insufficient)
