@@ -1,0 +1,66 @@
+"""guardband: prediction intervals for neural networks that they can be held to.
+
+Three doors: ``IntervalRegressor`` for a table, ``calibrate`` for a torch network, ``BandCalibrator`` for bands
+from anywhere. Each returns intervals together with a ``Certificate``.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from guardband import metrics as metrics
+    from guardband import nn as nn
+    from guardband import planning as planning
+    from guardband.bands.certificate import Certificate as Certificate
+    from guardband.bands.intervals import Intervals as Intervals
+    from guardband.doors.bands import BandCalibrator as BandCalibrator
+    from guardband.doors.model_file import load as load
+    from guardband.doors.network import GuardedNetwork as GuardedNetwork
+    from guardband.doors.network import calibrate as calibrate
+    from guardband.doors.table import IntervalRegressor as IntervalRegressor
+    from guardband.exceptions import DegenerateBandWarning as DegenerateBandWarning
+    from guardband.exceptions import InsufficientCalibrationError as InsufficientCalibrationError
+    from guardband.exceptions import InsufficientCalibrationWarning as InsufficientCalibrationWarning
+    from guardband.exceptions import ModelFileError as ModelFileError
+    from guardband.exceptions import OverlapError as OverlapError
+    from guardband.exceptions import TargetWarning as TargetWarning
+    from guardband.methods.method import Method as Method
+    from guardband.methods.method import Wish as Wish
+    from guardband.training.train import train as train
+
+_HOME = {
+    "BandCalibrator": "guardband.doors.bands",
+    "Certificate": "guardband.bands.certificate",
+    "DegenerateBandWarning": "guardband.exceptions",
+    "GuardedNetwork": "guardband.doors.network",
+    "InsufficientCalibrationError": "guardband.exceptions",
+    "InsufficientCalibrationWarning": "guardband.exceptions",
+    "IntervalRegressor": "guardband.doors.table",
+    "Intervals": "guardband.bands.intervals",
+    "Method": "guardband.methods.method",
+    "ModelFileError": "guardband.exceptions",
+    "OverlapError": "guardband.exceptions",
+    "TargetWarning": "guardband.exceptions",
+    "Wish": "guardband.methods.method",
+    "calibrate": "guardband.doors.network",
+    "load": "guardband.doors.model_file",
+    "train": "guardband.training.train",
+}
+_MODULES = ("metrics", "nn", "planning")
+
+__all__ = [*_HOME, *_MODULES]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used: torch and scikit-learn take seconds to load."""
+    if name in _MODULES:
+        return import_module(f"guardband.{name}")
+    if name in _HOME:
+        return getattr(import_module(_HOME[name]), name)
+    raise AttributeError(f"module 'guardband' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

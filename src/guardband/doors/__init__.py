@@ -1,0 +1,1 @@
+"""Doors: a table, a network, or bands from anywhere."""

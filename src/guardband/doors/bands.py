@@ -1,0 +1,153 @@
+"""Door 3: bands from anywhere, calibrated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import NotFittedError
+
+from guardband.bands.certificate import Certificate
+from guardband.bands.intervals import Intervals
+from guardband.bands.levels import Level, Levels
+from guardband.calibration.conformal import Guarantee
+from guardband.calibration.pav import Average, PavRule
+from guardband.calibration.rule import Calibration, OnInsufficient, Rule
+from guardband.data.encoder import rows_named
+from guardband.data.target import read_target
+from guardband.methods.method import Method, Wish
+from guardband.methods.registry import method_named
+
+Array = NDArray[np.float64]
+
+
+class BandCalibrator:
+    """Turns bands of any model into intervals with a guarantee.
+
+    ``fit`` takes held-out bands ``(n,)`` each and their responses, ``transform`` new bands. For pav, bands are
+    ``(K, n)`` with one row per entry of ``taus``. Bands that cross, lower > point or point > upper, are refused,
+    or with ``crossing="sort"`` put in order, at ``fit`` and at ``transform`` alike.
+
+    >>> rule = BandCalibrator("conf-nn", confidence_level=0.9)
+    >>> rng = np.random.default_rng(0)
+    >>> held_out = rng.standard_normal(999)
+    >>> rule.fit(np.full(999, -1.0), np.zeros(999), np.ones(999), held_out).certificate.rank
+    900
+    >>> bands = rule.transform([-1.0], [0.0], [1.0])
+    >>> bool(bands.lower[0] < -1.5), bool(bands.upper[0] > 1.5)
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        method: str | Method = "conf-nn",
+        *,
+        confidence_level: Level | Sequence[Level] | None = None,
+        alpha: Level | Sequence[Level] | None = None,
+        guarantee: Guarantee = "marginal",
+        delta: float = 0.1,
+        joint: bool = False,
+        taus: Sequence[float] | None = None,
+        rule: PavRule = "fixed-sequence",
+        average: Average | None = None,
+        on_insufficient: OnInsufficient = "inf",
+        crossing: Literal["raise", "sort"] = "raise",
+    ) -> None:
+        if crossing not in ("raise", "sort"):
+            raise ValueError(f"crossing must be 'raise' or 'sort', found {crossing!r}.")
+        wish = Wish(
+            levels=Levels.of(confidence_level, alpha),
+            guarantee=guarantee,
+            delta=delta,
+            joint=joint,
+            taus=taus,
+            rule=rule,
+            average=average,
+            on_insufficient=on_insufficient,
+        )
+        chosen = method_named(method)
+        self._rule: Rule = chosen.rule(wish)
+        self._n_bands = len(chosen.taus(wish))
+        self._order = np.argsort([-tau for tau in taus]) if taus is not None and self._n_bands > 1 else None
+        self._crossing = crossing
+        self._calibration: Calibration | None = None
+        self._summary: NDArray[Any] | None = None
+
+    def fit(self, lower: ArrayLike, point: ArrayLike, upper: ArrayLike, y: ArrayLike) -> BandCalibrator:
+        """Calibrate on held-out bands and responses that no training has seen."""
+        bands = self._bands(lower, point, upper)
+        response = read_target(y, bands.shape[1])
+        self._summary = self._rule.summarise([self._rule.statistic(bands, response)])
+        self._calibration = self._rule.calibrate(self._summary)
+        return self
+
+    def transform(
+        self,
+        lower: ArrayLike,
+        point: ArrayLike,
+        upper: ArrayLike,
+        *,
+        confidence_level: Level | Sequence[Level] | None = None,
+        alpha: Level | Sequence[Level] | None = None,
+    ) -> Intervals:
+        """Return the intervals of new bands, at other levels if asked for."""
+        rule, calibration = self._rule, self._fitted()
+        if confidence_level is not None or alpha is not None:
+            rule, calibration = recalibrated_at(rule, self._summary, Levels.of(confidence_level, alpha))
+        return intervals(rule, calibration, *rule.ends(self._bands(lower, point, upper), calibration.setting))
+
+    @property
+    def certificate(self) -> Certificate:
+        """What is promised."""
+        return self._fitted().certificate
+
+    def _fitted(self) -> Calibration:
+        if self._calibration is None:
+            raise NotFittedError("This BandCalibrator is not calibrated yet: call fit first.")
+        return self._calibration
+
+    def _bands(self, lower: ArrayLike, point: ArrayLike, upper: ArrayLike) -> Array:
+        sides = [np.asarray(side, dtype=np.float64) for side in (lower, point, upper)]
+        shapes = [side.shape for side in sides]
+        if len(set(shapes)) > 1 or sides[0].ndim not in (1, 2) or sides[0].size == 0:
+            raise ValueError(f"lower, point and upper must have one shape (n,) or (K, n), n > 0, found {shapes}.")
+        bands = np.stack([np.atleast_2d(side) for side in sides], axis=-1)
+        if len(bands) != self._n_bands:
+            raise ValueError(
+                f"Expected {self._n_bands} band(s), one per tau, found {len(bands)} in an array of shape {shapes[0]}."
+            )
+        if self._order is not None:
+            bands = bands[self._order]
+        if self._crossing == "sort":
+            return np.where(np.isnan(bands).any(-1, keepdims=True), bands, np.sort(bands, axis=-1))
+        refuse_crossing(bands)
+        return bands
+
+
+def refuse_crossing(bands: NDArray[Any]) -> None:
+    """Raise if lower <= point <= upper fails in ``(K, n, 3)``; NaN is left to the rule."""
+    crossing = np.flatnonzero((np.diff(bands, axis=2) < 0).any(axis=(0, 2)))
+    if len(crossing):
+        raise ValueError(
+            f"Bands must satisfy lower <= point <= upper, found {len(crossing)} that cross ({rows_named(crossing)}): "
+            'order them (BandCalibrator(crossing="sort"), or a network that ends in gb.nn.TripleHead).'
+        )
+
+
+def recalibrated_at(rule: Rule, summary: NDArray[Any] | None, levels: Levels) -> tuple[Rule, Calibration]:
+    """Return rule and calibration for levels that may differ from those asked for before."""
+    assert summary is not None
+    if levels != rule.levels:
+        rule = rule.at(levels)
+    return rule, rule.calibrate(summary)
+
+
+def intervals(
+    rule: Rule, calibration: Calibration, lower: Array, point: Array, upper: Array, **about: Any
+) -> Intervals:
+    """Return ends ``(n, L)`` as ``Intervals``, ``(n,)`` where there is one level."""
+    if rule.levels.scalar:
+        lower, upper = lower[:, 0], upper[:, 0]
+    return Intervals(lower, point, upper, rule.levels.confidence_level, calibration.certificate, **about)

@@ -1,0 +1,181 @@
+"""What happens on D1: encode the table, standardise the response, train the networks, look at their health."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from guardband.data.encoder import Encoder, PlainNumbers, TableEncoder
+from guardband.data.table import Table
+from guardband.data.target import Target
+from guardband.exceptions import DegenerateBandWarning
+from guardband.nn import FullyConnected, IntervalLoss
+from guardband.nn.loss import Point
+from guardband.nn.ordering import Ordering
+from guardband.training.batches import Rows
+from guardband.training.epochs import Progress, Trained, train_members
+from guardband.training.health import DEAD_SHARE, dead_shares, pinched_shares
+from guardband.training.predict import predict_bands
+from guardband.training.recipe import Recipe
+from guardband.training.stack import Members, stack
+
+Array = NDArray[np.float64]
+Builder = Callable[[int], nn.Module]
+
+MOST_RESTARTS = 2
+ROWS_FOR_HEALTH = 10_000
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """A fully connected network, or a function of the number of inputs that builds the user's own."""
+
+    hidden: tuple[int, ...] = (200,)
+    activation: str = "relu"
+    dropout: float = 0.0
+    ordering: Ordering = "softplus"
+    builder: Builder | None = None
+
+    def build(self, in_features: int, seed: int, device: torch.device) -> nn.Module:
+        """Return a fresh network, without touching the caller's random state."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            if self.builder is None:
+                network: nn.Module = FullyConnected(
+                    in_features, self.hidden, self.activation, self.dropout, self.ordering
+                )
+            else:
+                network = self.builder(in_features)
+        if not isinstance(network, nn.Module):
+            raise TypeError(f"network must build a torch.nn.Module, found {type(network).__name__}.")
+        return network.to(device)
+
+
+@dataclass(frozen=True)
+class Learned:
+    """All that D1 taught: how to encode rows, the scale of the response, and the trained networks."""
+
+    encoder: Encoder
+    target: Target
+    architecture: Architecture
+    members: Members
+    epochs: tuple[int, ...]
+    in_features: int
+    device: torch.device
+
+    def bands(self, table: Table) -> Array:
+        """Return the bands of all networks in work units, ``(K, n, 3)``."""
+        return self.target.bands_to_work(predict_bands(self.members, self.encoder.encode(table), self.device))
+
+
+def learn(
+    table: Table,
+    y: Array,
+    weight: Array | None,
+    taus: Sequence[float],
+    architecture: Architecture,
+    recipe: Recipe,
+    target: Target,
+    *,
+    power: int,
+    point: Point,
+    device: torch.device,
+    seed: int,
+    progress: Progress,
+) -> Learned:
+    """Return what the rows of D1 teach, with one network per tau, trained as one stack from equal starts."""
+    encoder = TableEncoder.learn(table) if architecture.builder is None else PlainNumbers()
+    target = target.learn(y)
+    x = encoder.encode(table)
+    rows = Rows(
+        torch.from_numpy(x).to(device),
+        torch.from_numpy(target.to_learn(y)).float().to(device),
+        None if weight is None else torch.from_numpy(weight).float().to(device),
+    )
+    loss = IntervalLoss(list(taus), power, point).to(device)  # type: ignore[arg-type]
+
+    def train(members: Sequence[int], attempt: int) -> Trained:
+        start = seed + attempt
+        return train_members(
+            lambda own: architecture.build(x.shape[1], own, device),
+            [start] * len(members),
+            loss.take(members),
+            rows,
+            recipe,
+            start,
+            progress,
+        )
+
+    if architecture.builder is not None:
+        _refuse_other_outputs(architecture.build(x.shape[1], seed, device), rows.x[:256])
+    sample = x[:ROWS_FOR_HEALTH]
+    trained = train(range(len(taus)), 0)
+    if np.ptp(y) > 0:
+        trained = _restart_dead(trained, train, lambda members: predict_bands(members, sample, device))
+    if point == "mean" and (pinched_shares(predict_bands(trained.members, sample, device)) > DEAD_SHARE).any():
+        warnings.warn(
+            'The mean wants to leave the band on more than 1 % of the training rows: with point="mean" the response '
+            'seems too skewed for the level; use point="median" or target_transform="log".',
+            DegenerateBandWarning,
+            stacklevel=3,
+        )
+    return Learned(encoder, target, architecture, trained.members, trained.epochs, x.shape[1], device)
+
+
+def rebuild(architecture: Architecture, size: int, in_features: int, device: torch.device) -> Members:
+    """Return untrained members of the right shape, to load a state into."""
+    networks = [architecture.build(in_features, 0, device) for _ in range(size)]
+    return stack(networks, torch.zeros(2, in_features, device=device))
+
+
+def _restart_dead(
+    trained: Trained,
+    train: Callable[[Sequence[int], int], Trained],
+    bands_of: Callable[[Members], NDArray[np.float32]],
+) -> Trained:
+    """Train members with a dead side again, from other starts."""
+    shares = dead_shares(bands_of(trained.members))
+    dead = np.flatnonzero(shares > DEAD_SHARE)
+    if not len(dead):
+        return trained
+    found = f"{len(dead)} of {len(shares)} networks had a side of no width on {shares[dead].max():.0%} of the rows"
+    attempt = 0
+    while len(dead) and attempt < MOST_RESTARTS:
+        attempt += 1
+        trained = _replace(trained, dead.tolist(), train(dead.tolist(), attempt))
+        dead = np.flatnonzero(dead_shares(bands_of(trained.members)) > DEAD_SHARE)
+    outcome = f"{len(dead)} still have" if len(dead) else "none has"
+    warnings.warn(
+        f'{found}; after {attempt} restart(s) {outcome}. ordering="softplus" has no dead side.',
+        DegenerateBandWarning,
+        stacklevel=4,
+    )
+    return trained
+
+
+def _replace(trained: Trained, which: Sequence[int], fresh: Trained) -> Trained:
+    state, new = trained.members.snapshot(), fresh.members.snapshot()
+    epochs = list(trained.epochs)
+    for j, i in enumerate(which):
+        epochs[i] = fresh.epochs[j]
+        for name in state:
+            state[name][i] = new[name][j]
+    trained.members.restore(state)
+    return replace(trained, epochs=tuple(epochs))
+
+
+def _refuse_other_outputs(network: nn.Module, x: torch.Tensor) -> None:
+    with torch.no_grad():
+        out = network.eval()(x)
+    if out.shape != (len(x), 3) or bool((out.diff(dim=-1) < 0).any()):
+        raise ValueError(
+            "A network of your own must put out ordered bands (n, 3) = lower, point, upper, found shape "
+            f"{tuple(out.shape)}{' with bands that cross' if out.shape == (len(x), 3) else ''}: "
+            "end it with gb.nn.TripleHead."
+        )

@@ -1,0 +1,49 @@
+"""A progress bar that appears only when a fit takes long."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+PATIENCE_S = 1.0
+
+
+class FitProgress:
+    """Shows epochs on standard error, after a second, if it is a terminal or ``verbose`` is true."""
+
+    def __init__(self, verbose: bool | None) -> None:
+        self._shown = sys.stderr.isatty() if verbose is None else verbose
+        self._started = time.monotonic()
+        self._bar: Progress | None = None
+        self._tasks: dict[str, TaskID] = {}
+
+    def __call__(self, what: str, epoch: int, epochs: int) -> None:
+        """Show that ``epoch`` of at most ``epochs`` is done."""
+        if not self._shown or time.monotonic() - self._started < PATIENCE_S:
+            return
+        if self._bar is None:
+            self._bar = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                TextColumn("epoch {task.completed} of at most {task.total}"),
+                TimeElapsedColumn(),
+                TimeRemainingColumn(),
+                console=Console(stderr=True),
+            )
+            self._bar.start()
+        if what not in self._tasks:
+            self._tasks[what] = self._bar.add_task(what, total=epochs)
+        self._bar.update(self._tasks[what], completed=epoch, total=epochs)
+
+    def __enter__(self) -> FitProgress:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()

@@ -1,0 +1,385 @@
+"""Door 1: a table, from rows to intervals."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Sequence
+from dataclasses import replace
+from os import PathLike
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
+
+from guardband.bands.certificate import Certificate
+from guardband.bands.intervals import Intervals
+from guardband.bands.levels import Level, Levels
+from guardband.calibration.conformal import Guarantee
+from guardband.calibration.pav import Average, PavRule
+from guardband.calibration.rule import Calibration, OnInsufficient
+from guardband.data.fingerprint import Prints, count_overlap, fingerprints, refuse_overlap
+from guardband.data.table import Table, read_table
+from guardband.data.target import Target, Transform, read_target
+from guardband.doors.bands import intervals, recalibrated_at
+from guardband.doors.learning import Architecture, Builder, learn
+from guardband.doors.progress import FitProgress
+from guardband.methods.method import Method, Wish
+from guardband.methods.registry import method_named
+from guardband.nn.loss import Point
+from guardband.nn.ordering import Ordering
+from guardband.training.recipe import Epochs, Recipe
+
+Array = NDArray[np.float64]
+
+NETWORKS: dict[str, dict[str, Any]] = {
+    "tabular": {"ordering": "softplus", "weight_decay": 1e-3, "epochs": "early"},
+    "paper": {"ordering": "relu", "weight_decay": 0.0, "epochs": "cv"},
+}
+"""What ``ordering``, ``weight_decay`` and ``epochs`` are for each network unless they are given."""
+
+FEWEST_ROWS = 4
+
+PREPARED_OUTSIDE = (
+    "D2 was split from the rows given to fit. If these rows also fitted a transformer before this model, or a search "
+    "that chose its settings, the promise holds only after calibrate on rows from outside."
+)
+
+
+class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """A network for tables whose prediction intervals come with a guarantee.
+
+    ``fit`` splits its rows into D1, which trains, and D2, which calibrates (``calibration_size``, a share or
+    a number of rows); with ``calibration_size=None`` all rows train, and ``calibrate`` brings D2.
+
+    Parameters
+    ----------
+    method : {"conf-nn", "pav"} or Method
+        Split conformal on the scaled score, or a selection from a grid of levels.
+    confidence_level, alpha : float or sequence of float
+        The level or levels of the intervals, 0.9 unless given; or one minus them.
+    guarantee : {"marginal", "pac"}
+        On average over calibration sets, or with probability 1 - ``delta`` over them (for each level apart,
+        with ``joint`` for all at once). pav states its own guarantee; ``"pac"`` asks it for the level itself.
+    tau : float
+        conf-nn's level of the network: alpha unless given, the smallest of several.
+    taus, rule, average
+        pav's grid, its rule ("fixed-sequence", "nested" or the paper's own, "paper"), and "corollary" or
+        "sharp" to ask for average coverage.
+    on_insufficient : {"inf", "raise"}
+        Too few calibration rows give the whole line with a warning, or an error.
+    network : {"tabular", "paper"} or callable
+        "paper" is fully connected with the paper's ReLU ordering, no weight decay and cross-validated epochs;
+        "tabular" is fully connected with softplus ordering, weight decay and early stopping. A callable
+        takes the number of columns and returns a module that puts out bands, such as one that ends in
+        ``gb.nn.TripleHead``; it gets the columns as they are, numbers only, and the response standardised.
+    hidden, activation, dropout, ordering
+        The shape of a fully connected network.
+    power, point
+        The loss: see ``gb.nn.IntervalLoss``.
+    epochs, max_epochs, patience, batch_size, learning_rate, weight_decay
+        The training: ``epochs`` is a number, "cv" or "early".
+    target_transform, y_min, y_max
+        "log" learns log y, whose intervals are brought back; bounds that y is known to keep cut intervals off.
+    device : str
+        "auto", or any name that torch knows.
+    random_state : int, RandomState or None
+        Same seed, same result.
+    verbose : bool or None
+        Whether to show progress; None shows it in a terminal, for fits of more than a second.
+    """
+
+    def __init__(
+        self,
+        method: str | Method = "conf-nn",
+        *,
+        confidence_level: Level | Sequence[Level] | None = None,
+        alpha: Level | Sequence[Level] | None = None,
+        guarantee: Guarantee = "marginal",
+        delta: float = 0.1,
+        joint: bool = False,
+        tau: float | None = None,
+        taus: Sequence[float] | None = None,
+        rule: PavRule = "fixed-sequence",
+        average: Average | None = None,
+        on_insufficient: OnInsufficient = "inf",
+        calibration_size: float | int | None = 0.25,
+        network: str | Builder = "tabular",
+        hidden: Sequence[int] = (200,),
+        activation: str = "relu",
+        dropout: float = 0.0,
+        ordering: Ordering | None = None,
+        power: Literal[1, 2] = 1,
+        point: Point = "median",
+        epochs: Epochs | None = None,
+        max_epochs: int = 200,
+        patience: int = 20,
+        batch_size: int = 256,
+        learning_rate: float = 0.01,
+        weight_decay: float | None = None,
+        target_transform: Transform | None = None,
+        y_min: float | None = None,
+        y_max: float | None = None,
+        device: str = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        verbose: bool | None = None,
+    ) -> None:
+        self.method = method
+        self.confidence_level = confidence_level
+        self.alpha = alpha
+        self.guarantee = guarantee
+        self.delta = delta
+        self.joint = joint
+        self.tau = tau
+        self.taus = taus
+        self.rule = rule
+        self.average = average
+        self.on_insufficient = on_insufficient
+        self.calibration_size = calibration_size
+        self.network = network
+        self.hidden = hidden
+        self.activation = activation
+        self.dropout = dropout
+        self.ordering = ordering
+        self.power = power
+        self.point = point
+        self.epochs = epochs
+        self.max_epochs = max_epochs
+        self.patience = patience
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.target_transform = target_transform
+        self.y_min = y_min
+        self.y_max = y_max
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # ---------------------------------------------------------------------------------------- fit
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> IntervalRegressor:
+        """Train on D1 and, unless ``calibration_size`` is None, calibrate on D2.
+
+        ``sample_weight`` weighs training; the guarantee treats all rows alike.
+        """
+        method, wish, architecture, recipe, target = self._settings()
+        table, response = self._read(X, y, reset=True)
+        weight = None if sample_weight is None else self._weights(sample_weight, table.n_rows)
+        random = check_random_state(self.random_state)
+        d1, d2 = self._split(table.n_rows, random)
+        taus = method.taus(wish)
+        with FitProgress(self.verbose) as progress:
+            learned = learn(
+                table.take(d1),
+                response[d1],
+                None if weight is None else weight[d1],
+                taus,
+                architecture,
+                recipe,
+                target,
+                power=self.power,
+                point=self.point,
+                device=resolve_device(self.device),
+                seed=int(random.randint(2**31 - 1)),
+                progress=progress,
+            )
+        self._learned = learned
+        prints = fingerprints(table, response)
+        self._training_prints = prints[d1]
+        self._rule = method.rule(wish)
+        self.n_iter_ = max(learned.epochs)
+        self._calibration: Calibration | None = None
+        if len(d2):
+            self._calibrate(table.take(d2), response[d2], prints[d2], PREPARED_OUTSIDE)
+        return self
+
+    def calibrate(self, X: Any, y: Any) -> IntervalRegressor:
+        """Calibrate on rows that are new to the network; replaces any calibration before."""
+        check_is_fitted(self, "_learned")
+        table, response = self._read(X, y, reset=False)
+        prints = fingerprints(table, response)
+        refuse_overlap(prints, self._training_prints)
+        self._calibrate(table, response, prints)
+        return self
+
+    def conformalize(self, X: Any, y: Any) -> IntervalRegressor:
+        """Calibrate: another name for ``calibrate``."""
+        return self.calibrate(X, y)
+
+    def _calibrate(self, table: Table, y: Array, prints: Prints, *notes: str) -> None:
+        response = self._learned.target.to_work(y)
+        shared = count_overlap(prints, self._training_prints)
+        if shared:
+            notes += (
+                f"{shared} of {table.n_rows} calibration rows have an equal row among the training rows. Chance twins "
+                "do no harm; rows that were repeated before the split void the promise.",
+            )
+        summary = self._rule.summarise([self._rule.statistic(self._learned.bands(table), response)])
+        self._set_calibration(summary, notes)
+
+    def _set_calibration(self, summary: NDArray[Any], notes: tuple[str, ...]) -> None:
+        calibration = self._rule.calibrate(summary)
+        self._calibration = replace(calibration, certificate=calibration.certificate.with_notes(*notes))
+        self._summary, self._notes = summary, notes
+
+    # ------------------------------------------------------------------------------------ predict
+
+    def predict(self, X: Any, return_intervals: bool = False) -> Array | Intervals:
+        """Return the point predictions, ``(n,)``; or the ``Intervals``, for use behind a pipeline."""
+        if return_intervals:
+            return self.predict_interval(X)
+        check_is_fitted(self, "_learned")
+        bands = self._learned.bands(self._read_features(X))
+        if self._calibration is None:
+            point = bands[0, :, 1]
+        else:
+            _, point, _ = self._rule.ends(bands, self._calibration.setting)
+        return self._learned.target.to_units(point, point, point)[1]
+
+    def predict_interval(
+        self,
+        X: Any,
+        *,
+        confidence_level: Level | Sequence[Level] | None = None,
+        alpha: Level | Sequence[Level] | None = None,
+    ) -> Intervals:
+        """Return the ``Intervals`` of new rows, at other levels if asked for."""
+        check_is_fitted(self, "_learned")
+        calibration, rule = self._calibrated(), self._rule
+        if confidence_level is not None or alpha is not None:
+            rule, calibration = recalibrated_at(rule, self._summary, Levels.of(confidence_level, alpha))
+        table = self._read_features(X)
+        lower, point, upper = rule.ends(self._learned.bands(table), calibration.setting)
+        lower, point, upper = self._learned.target.to_units(lower, point, upper)
+        return intervals(rule, calibration, lower, point, upper, index=table.index, input_names=table.names)
+
+    @property
+    def certificate_(self) -> Certificate:
+        """What is promised of the intervals."""
+        check_is_fitted(self, "_learned")
+        return self._calibrated().certificate
+
+    def _calibrated(self) -> Calibration:
+        if self._calibration is None:
+            raise NotFittedError(
+                "This IntervalRegressor is trained but not calibrated: call calibrate(X, y) with rows from outside."
+            )
+        return self._calibration
+
+    # --------------------------------------------------------------------------------------- save
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted model to one file: weights as safetensors, all else as JSON, with a checksum."""
+        from guardband.doors.model_file import save
+
+        check_is_fitted(self, "_learned")
+        save(self, path)
+
+    # ------------------------------------------------------------------------------------- checks
+
+    def _settings(self) -> tuple[Method, Wish, Architecture, Recipe, Target]:
+        method = method_named(self.method)
+        wish = Wish(
+            levels=Levels.of(self.confidence_level, self.alpha),
+            guarantee=self.guarantee,
+            delta=self.delta,
+            joint=self.joint,
+            tau=self.tau,
+            taus=self.taus,
+            rule=self.rule,
+            average=self.average,
+            on_insufficient=self.on_insufficient,
+        )
+        if not callable(self.network) and self.network not in NETWORKS:
+            raise ValueError(
+                f"network must be one of {', '.join(NETWORKS)}, or a callable that builds a module, "
+                f"found {self.network!r}."
+            )
+        default = NETWORKS["tabular" if callable(self.network) else self.network]
+        architecture = Architecture(
+            tuple(self.hidden),
+            self.activation,
+            self.dropout,
+            default["ordering"] if self.ordering is None else self.ordering,
+            self.network if callable(self.network) else None,
+        )
+        recipe = Recipe(
+            default["epochs"] if self.epochs is None else self.epochs,
+            self.learning_rate,
+            default["weight_decay"] if self.weight_decay is None else self.weight_decay,
+            self.batch_size,
+            self.max_epochs,
+            self.patience,
+        )
+        if self.target_transform not in (None, "log"):
+            raise ValueError(f"target_transform must be None or 'log', found {self.target_transform!r}.")
+        if self.y_min is not None and self.y_max is not None and not self.y_min < self.y_max:
+            raise ValueError(f"y_min must be below y_max, found {self.y_min} and {self.y_max}.")
+        return method, wish, architecture, recipe, Target(self.target_transform, self.y_min, self.y_max)
+
+    def _read(self, X: Any, y: Any, *, reset: bool) -> tuple[Table, Array]:
+        if y is None:
+            raise ValueError("IntervalRegressor requires y to be passed, but the target y is None.")
+        table = self._read_features(X, reset=reset)
+        if hasattr(y, "detach"):
+            y = y.detach().cpu().numpy()
+        return table, read_target(column_or_1d(y, warn=True), table.n_rows)
+
+    def _read_features(self, X: Any, *, reset: bool = False) -> Table:
+        table = read_table(X)
+        validate_data(self, X, skip_check_array=True, reset=reset)
+        if reset:
+            self.n_features_in_ = len(table.columns)
+        return table
+
+    def _weights(self, sample_weight: Any, n_rows: int) -> Array:
+        weight: Array = _check_sample_weight(sample_weight, np.empty((n_rows, 1)), dtype=np.float64)
+        if (weight < 0).any() or not weight.any():
+            raise ValueError("sample_weight must not be negative, nor zero for all rows.")
+        return weight
+
+    def _split(self, n: int, random: np.random.RandomState) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Return the rows of D1 and of D2."""
+        size = self.calibration_size
+        if n < FEWEST_ROWS:
+            raise ValueError(
+                f"IntervalRegressor needs at least {FEWEST_ROWS} rows to split into training and calibration rows, "
+                f"found n_samples={n}."
+            )
+        if size is None:
+            return np.arange(n), np.arange(0)
+        if isinstance(size, numbers.Integral) and 0 < size <= n - 2:
+            n2 = int(size)
+        elif not isinstance(size, numbers.Integral) and 0 < size < 1:
+            n2 = min(math.ceil(size * n), n - 2)
+        else:
+            raise ValueError(
+                f"calibration_size must be a share between 0 and 1, or a number of rows up to {n - 2} (n - 2), or None "
+                f"if you bring calibration rows yourself, found {size!r}."
+            )
+        order = random.permutation(n)
+        return np.sort(order[n2:]), np.sort(order[:n2])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = not callable(self.network)
+        tags.input_tags.string = not callable(self.network)
+        tags.input_tags.categorical = not callable(self.network)
+        tags.non_deterministic = False
+        return tags
+
+
+def resolve_device(name: str) -> torch.device:
+    """Return the device of that name, or for ``"auto"`` a GPU where there is one."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        return torch.device(name)
+    except RuntimeError as error:
+        raise ValueError(f"device must be 'auto' or a name that torch knows, found {name!r}.") from error
