@@ -175,7 +175,7 @@ def _as_tuple(entry: Any) -> tuple[Any, ...]:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.4g} %"
+    return f"{100 * share:.4g}%"
 
 
 def _join(parts: Any) -> str:

@@ -78,6 +78,6 @@ def _exact(name: str, entry: object) -> Fraction:
     except ValueError:
         raise ValueError(f"{name} must lie strictly between 0 and 1, found {entry}.") from None
     if not 0 < exact < 1:
-        hint = f" Write {float(exact) / 100:g} for {float(exact):g} %." if 1 < exact < 100 else ""
+        hint = f" Write {float(exact) / 100:g} for {float(exact):g}%." if 1 < exact < 100 else ""
         raise ValueError(f"{name} must lie strictly between 0 and 1, found {entry}.{hint}")
     return exact

@@ -16,7 +16,7 @@ Prints = NDArray[np.uint64]
 MOST_OVERLAP = 0.05
 """The share of calibration rows that may stand among the training rows, beyond what twins explain.
 
-Genuine twins are common: 3 to 5 % of the concrete data's calibration rows have one among the training rows.
+Genuine twins are common: 3 to 5% of the concrete data's calibration rows have one among the training rows.
 """
 
 

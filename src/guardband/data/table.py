@@ -93,9 +93,6 @@ def _from_array(array: NDArray[Any]) -> Table:
 
 def _from_frame(frame: nw.DataFrame[Any]) -> Table:
     names = frame.columns
-    if len(set(names)) < len(names):
-        twice = sorted({str(name) for name in names if names.count(name) > 1})
-        raise ValueError(f"Column names must differ, found more than one {_listed(twice)}.")
     columns = tuple(_frame_column(str(s.name), s) for s in frame.iter_columns())
     index = getattr(nw.to_native(frame), "index", None)
     return Table(columns, all(isinstance(n, str) for n in names), len(frame), index)

@@ -12,9 +12,10 @@ from sklearn.exceptions import NotFittedError
 from guardband.bands.certificate import Certificate
 from guardband.bands.intervals import Intervals
 from guardband.bands.levels import Level, Levels
+from guardband.calibration.calibrated import Calibrated
 from guardband.calibration.conformal import Guarantee
 from guardband.calibration.pav import Average, PavRule
-from guardband.calibration.rule import Calibration, OnInsufficient, Rule
+from guardband.calibration.rule import OnInsufficient, Rule
 from guardband.data.encoder import rows_named
 from guardband.data.target import read_target
 from guardband.methods.method import Method, Wish
@@ -72,15 +73,14 @@ class BandCalibrator:
         self._n_bands = len(chosen.taus(wish))
         self._order = np.argsort([-tau for tau in taus]) if taus is not None and self._n_bands > 1 else None
         self._crossing = crossing
-        self._calibration: Calibration | None = None
-        self._summary: NDArray[Any] | None = None
+        self._calibrated: Calibrated | None = None
 
     def fit(self, lower: ArrayLike, point: ArrayLike, upper: ArrayLike, y: ArrayLike) -> BandCalibrator:
         """Calibrate on held-out bands and responses that no training has seen."""
         bands = self._bands(lower, point, upper)
         response = read_target(y, bands.shape[1])
-        self._summary = self._rule.summarise([self._rule.statistic(bands, response)])
-        self._calibration = self._rule.calibrate(self._summary)
+        summary = self._rule.summarise([self._rule.statistic(bands, response)])
+        self._calibrated = Calibrated.by(self._rule, summary)
         return self
 
     def transform(
@@ -93,20 +93,18 @@ class BandCalibrator:
         alpha: Level | Sequence[Level] | None = None,
     ) -> Intervals:
         """Return the intervals of new bands, at other levels if asked for."""
-        rule, calibration = self._rule, self._fitted()
-        if confidence_level is not None or alpha is not None:
-            rule, calibration = recalibrated_at(rule, self._summary, Levels.of(confidence_level, alpha))
-        return intervals(rule, calibration, *rule.ends(self._bands(lower, point, upper), calibration.setting))
+        calibrated = self._fitted().at(confidence_level, alpha)
+        return calibrated.intervals(*calibrated.ends(self._bands(lower, point, upper)))
 
     @property
     def certificate(self) -> Certificate:
         """What is promised."""
         return self._fitted().certificate
 
-    def _fitted(self) -> Calibration:
-        if self._calibration is None:
+    def _fitted(self) -> Calibrated:
+        if self._calibrated is None:
             raise NotFittedError("This BandCalibrator is not calibrated yet: call fit first.")
-        return self._calibration
+        return self._calibrated
 
     def _bands(self, lower: ArrayLike, point: ArrayLike, upper: ArrayLike) -> Array:
         sides = [np.asarray(side, dtype=np.float64) for side in (lower, point, upper)]
@@ -127,27 +125,11 @@ class BandCalibrator:
 
 
 def refuse_crossing(bands: NDArray[Any]) -> None:
-    """Raise if lower <= point <= upper fails in ``(K, n, 3)``; NaN is left to the rule."""
-    crossing = np.flatnonzero((np.diff(bands, axis=2) < 0).any(axis=(0, 2)))
+    """Raise if lower <= point <= upper fails in ``(K, n, 3)``; bands with NaN are left to the rule."""
+    crosses = (bands[:, :, 1:] < bands[:, :, :-1]).any(axis=2) & ~np.isnan(bands).any(axis=2)
+    crossing = np.flatnonzero(crosses.any(axis=0))
     if len(crossing):
         raise ValueError(
             f"Bands must satisfy lower <= point <= upper, found {len(crossing)} that cross ({rows_named(crossing)}): "
             'order them (BandCalibrator(crossing="sort"), or a network that ends in gb.nn.TripleHead).'
         )
-
-
-def recalibrated_at(rule: Rule, summary: NDArray[Any] | None, levels: Levels) -> tuple[Rule, Calibration]:
-    """Return rule and calibration for levels that may differ from those asked for before."""
-    assert summary is not None
-    if levels != rule.levels:
-        rule = rule.at(levels)
-    return rule, rule.calibrate(summary)
-
-
-def intervals(
-    rule: Rule, calibration: Calibration, lower: Array, point: Array, upper: Array, **about: Any
-) -> Intervals:
-    """Return ends ``(n, L)`` as ``Intervals``, ``(n,)`` where there is one level."""
-    if rule.levels.scalar:
-        lower, upper = lower[:, 0], upper[:, 0]
-    return Intervals(lower, point, upper, rule.levels.confidence_level, calibration.certificate, **about)

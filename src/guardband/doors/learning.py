@@ -20,7 +20,7 @@ from guardband.nn.loss import Point
 from guardband.nn.ordering import Ordering
 from guardband.training.batches import Rows
 from guardband.training.epochs import Progress, Trained, train_members
-from guardband.training.health import DEAD_SHARE, dead_shares, pinched_shares
+from guardband.training.health import DEAD_SHARE, dead_shares, mean_leaves
 from guardband.training.predict import predict_bands
 from guardband.training.recipe import Recipe
 from guardband.training.stack import Members, stack
@@ -92,10 +92,10 @@ def learn(
     """Return what the rows of D1 teach, with one network per tau, trained as one stack from equal starts."""
     encoder = TableEncoder.learn(table) if architecture.builder is None else PlainNumbers()
     target = target.learn(y)
-    x = encoder.encode(table)
+    x, learnt = encoder.encode(table), target.to_learn(y)
     rows = Rows(
         torch.from_numpy(x).to(device),
-        torch.from_numpy(target.to_learn(y)).float().to(device),
+        torch.from_numpy(learnt).float().to(device),
         None if weight is None else torch.from_numpy(weight).float().to(device),
     )
     loss = IntervalLoss(list(taus), power, point).to(device)  # type: ignore[arg-type]
@@ -118,10 +118,13 @@ def learn(
     trained = train(range(len(taus)), 0)
     if np.ptp(y) > 0:
         trained = _restart_dead(trained, train, lambda members: predict_bands(members, sample, device))
-    if point == "mean" and (pinched_shares(predict_bands(trained.members, sample, device)) > DEAD_SHARE).any():
+    if (
+        point == "mean"
+        and mean_leaves(predict_bands(trained.members, sample, device), learnt[: len(sample)], taus).any()
+    ):
         warnings.warn(
-            'The mean wants to leave the band on more than 1 % of the training rows: with point="mean" the response '
-            'seems too skewed for the level; use point="median" or target_transform="log".',
+            "The mean leaves the band: on some of the training rows it lies beyond an outer quantile, so skewed is the "
+            'response. The band was stretched to contain it; use point="median" or target_transform="log".',
             DegenerateBandWarning,
             stacklevel=3,
         )

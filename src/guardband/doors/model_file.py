@@ -22,6 +22,7 @@ from safetensors.torch import save as to_bytes
 from torch import Tensor
 
 import guardband
+from guardband.calibration.calibrated import Calibrated
 from guardband.data.encoder import encoder_from_dict
 from guardband.data.target import Target
 from guardband.doors.learning import Builder, Learned, rebuild
@@ -38,7 +39,7 @@ CUSTOM = "custom"
 
 def save(model: IntervalRegressor, path: str | os.PathLike[str]) -> None:
     """Write a fitted model; the file appears whole or not at all."""
-    learned = model._learned
+    learned, calibrated = model._learned, model._calibrated
     entries = {
         "schema": SCHEMA,
         "written_by": {"guardband": guardband.__version__, "torch": torch.__version__},
@@ -51,13 +52,13 @@ def save(model: IntervalRegressor, path: str | os.PathLike[str]) -> None:
         "target": vars(learned.target),
         "in_features": learned.in_features,
         "epochs": list(learned.epochs),
-        "notes": None if model._calibration is None else list(model._notes),
-        "certificate": None if model._calibration is None else model.certificate_.to_dict(),
+        "notes": None if calibrated is None else list(calibrated.notes),
+        "certificate": None if calibrated is None else model.certificate_.to_dict(),
     }
     tensors = {f"weights.{name}": t.contiguous().cpu() for name, t in learned.members.snapshot().items()}
     tensors["training_prints"] = torch.from_numpy(model._training_prints.view(np.int64))
-    if model._calibration is not None:
-        tensors["summary"] = torch.from_numpy(model._summary)
+    if calibrated is not None:
+        tensors["summary"] = torch.from_numpy(calibrated.summary)
     text = json.dumps(entries, sort_keys=True)
     body = to_bytes(tensors, metadata={"guardband": text, "sha256": _checksum(text, tensors)})
     _write_whole(Path(path), body)
@@ -106,9 +107,9 @@ def _restore(model: IntervalRegressor, entries: Mapping[str, Any], tensors: Mapp
     model.n_iter_ = max(entries["epochs"])
     model._training_prints = tensors["training_prints"].numpy().view(np.uint64)
     model._rule = method.rule(wish)
-    model._calibration = None
+    model._calibrated = None
     if entries["certificate"] is not None:
-        model._set_calibration(tensors["summary"].numpy(), tuple(entries["notes"]))
+        model._calibrated = Calibrated.by(model._rule, tensors["summary"].numpy(), tuple(entries["notes"]))
 
 
 def _read(path: Path) -> tuple[str, dict[str, Tensor]]:

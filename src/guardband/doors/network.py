@@ -13,9 +13,10 @@ from torch import Tensor, nn
 
 from guardband.bands.certificate import Certificate
 from guardband.bands.levels import Level, Levels
+from guardband.calibration.calibrated import Calibrated
 from guardband.calibration.conformal import Guarantee
 from guardband.calibration.pav import Average, PavRule
-from guardband.calibration.rule import Calibration, OnInsufficient, Rule
+from guardband.calibration.rule import OnInsufficient
 from guardband.data.target import read_target
 from guardband.doors.bands import refuse_crossing
 from guardband.methods.method import Method, Wish
@@ -32,12 +33,13 @@ class GuardedNetwork(nn.Module):
 
     setting: Tensor
 
-    def __init__(self, networks: Sequence[nn.Module], rule: Rule, calibration: Calibration) -> None:
+    def __init__(self, networks: Sequence[nn.Module], calibrated: Calibrated) -> None:
         super().__init__()
         self.networks = nn.ModuleList(networks)
-        self.certificate = calibration.certificate
-        self._rule = rule
-        self.register_buffer("setting", torch.from_numpy(calibration.setting))
+        self.certificate = calibrated.certificate
+        self._rule = calibrated.rule
+        self.register_buffer("setting", torch.from_numpy(calibrated.setting))
+        self.eval()
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the calibrated bands."""
@@ -45,6 +47,10 @@ class GuardedNetwork(nn.Module):
         lower, point, upper = self._rule.ends(bands, self.setting, torch)
         out = torch.stack([lower, point[:, None].expand_as(lower), upper], dim=1)
         return out[:, :, 0] if self._rule.levels.scalar else out
+
+    def train(self, mode: bool = True) -> GuardedNetwork:
+        """Stay in eval mode: with dropout on, this would not be the network that was calibrated."""
+        return super().train(False)
 
     def get_extra_state(self) -> Tensor:
         """Return the certificate as bytes, which every store of tensors can keep."""
@@ -98,7 +104,7 @@ def calibrate(
     statistics = [selected.statistic(bands, y) for bands, y in _held_out(copies, loader)]
     if not statistics:
         raise ValueError("The loader must give at least one calibration row, found none.")
-    return GuardedNetwork(copies, selected, selected.calibrate(selected.summarise(statistics)))
+    return GuardedNetwork(copies, Calibrated.by(selected, selected.summarise(statistics)))
 
 
 @torch.no_grad()

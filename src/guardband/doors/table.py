@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Sequence
-from dataclasses import replace
 from os import PathLike
 from typing import Any, Literal
 
@@ -20,14 +19,14 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, colu
 from guardband.bands.certificate import Certificate
 from guardband.bands.intervals import Intervals
 from guardband.bands.levels import Level, Levels
+from guardband.calibration.calibrated import Calibrated
 from guardband.calibration.conformal import Guarantee
 from guardband.calibration.pav import Average, PavRule
-from guardband.calibration.rule import Calibration, OnInsufficient
+from guardband.calibration.rule import OnInsufficient, Rule
 from guardband.data.fingerprint import Prints, count_overlap, fingerprints, refuse_overlap
 from guardband.data.table import Table, read_table
 from guardband.data.target import Target, Transform, read_target
-from guardband.doors.bands import intervals, recalibrated_at
-from guardband.doors.learning import Architecture, Builder, learn
+from guardband.doors.learning import Architecture, Builder, Learned, learn
 from guardband.doors.progress import FitProgress
 from guardband.methods.method import Method, Wish
 from guardband.methods.registry import method_named
@@ -169,17 +168,17 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         ``sample_weight`` weighs training; the guarantee treats all rows alike.
         """
         method, wish, architecture, recipe, target = self._settings()
-        table, response = self._read(X, y, reset=True)
+        table = read_table(X)
+        response = self._read_target(y, table.n_rows)
         weight = None if sample_weight is None else self._weights(sample_weight, table.n_rows)
         random = check_random_state(self.random_state)
         d1, d2 = self._split(table.n_rows, random)
-        taus = method.taus(wish)
         with FitProgress(self.verbose) as progress:
             learned = learn(
                 table.take(d1),
                 response[d1],
                 None if weight is None else weight[d1],
-                taus,
+                method.taus(wish),
                 architecture,
                 recipe,
                 target,
@@ -189,44 +188,31 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                 seed=int(random.randint(2**31 - 1)),
                 progress=progress,
             )
-        self._learned = learned
-        prints = fingerprints(table, response)
-        self._training_prints = prints[d1]
-        self._rule = method.rule(wish)
-        self.n_iter_ = max(learned.epochs)
-        self._calibration: Calibration | None = None
+        rule, prints = method.rule(wish), fingerprints(table, response)
+        calibrated = None
         if len(d2):
-            self._calibrate(table.take(d2), response[d2], prints[d2], PREPARED_OUTSIDE)
+            calibrated = _calibrated(
+                learned, rule, table.take(d2), response[d2], prints[d2], prints[d1], PREPARED_OUTSIDE
+            )
+        validate_data(self, X, skip_check_array=True, reset=True)
+        self.n_features_in_ = len(table.columns)
+        self.n_iter_ = max(learned.epochs)
+        self._learned, self._rule, self._training_prints, self._calibrated = learned, rule, prints[d1], calibrated
         return self
 
     def calibrate(self, X: Any, y: Any) -> IntervalRegressor:
         """Calibrate on rows that are new to the network; replaces any calibration before."""
         check_is_fitted(self, "_learned")
-        table, response = self._read(X, y, reset=False)
+        table = self._read_features(X)
+        response = self._read_target(y, table.n_rows)
         prints = fingerprints(table, response)
         refuse_overlap(prints, self._training_prints)
-        self._calibrate(table, response, prints)
+        self._calibrated = _calibrated(self._learned, self._rule, table, response, prints, self._training_prints)
         return self
 
     def conformalize(self, X: Any, y: Any) -> IntervalRegressor:
         """Calibrate: another name for ``calibrate``."""
         return self.calibrate(X, y)
-
-    def _calibrate(self, table: Table, y: Array, prints: Prints, *notes: str) -> None:
-        response = self._learned.target.to_work(y)
-        shared = count_overlap(prints, self._training_prints)
-        if shared:
-            notes += (
-                f"{shared} of {table.n_rows} calibration rows have an equal row among the training rows. Chance twins "
-                "do no harm; rows that were repeated before the split void the promise.",
-            )
-        summary = self._rule.summarise([self._rule.statistic(self._learned.bands(table), response)])
-        self._set_calibration(summary, notes)
-
-    def _set_calibration(self, summary: NDArray[Any], notes: tuple[str, ...]) -> None:
-        calibration = self._rule.calibrate(summary)
-        self._calibration = replace(calibration, certificate=calibration.certificate.with_notes(*notes))
-        self._summary, self._notes = summary, notes
 
     # ------------------------------------------------------------------------------------ predict
 
@@ -236,10 +222,10 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             return self.predict_interval(X)
         check_is_fitted(self, "_learned")
         bands = self._learned.bands(self._read_features(X))
-        if self._calibration is None:
+        if self._calibrated is None:
             point = bands[0, :, 1]
         else:
-            _, point, _ = self._rule.ends(bands, self._calibration.setting)
+            _, point, _ = self._calibrated.ends(bands)
         return self._learned.target.to_units(point, point, point)[1]
 
     def predict_interval(
@@ -250,27 +236,23 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         alpha: Level | Sequence[Level] | None = None,
     ) -> Intervals:
         """Return the ``Intervals`` of new rows, at other levels if asked for."""
-        check_is_fitted(self, "_learned")
-        calibration, rule = self._calibrated(), self._rule
-        if confidence_level is not None or alpha is not None:
-            rule, calibration = recalibrated_at(rule, self._summary, Levels.of(confidence_level, alpha))
+        calibrated = self._calibrated_or_refuse().at(confidence_level, alpha)
         table = self._read_features(X)
-        lower, point, upper = rule.ends(self._learned.bands(table), calibration.setting)
-        lower, point, upper = self._learned.target.to_units(lower, point, upper)
-        return intervals(rule, calibration, lower, point, upper, index=table.index, input_names=table.names)
+        ends = self._learned.target.to_units(*calibrated.ends(self._learned.bands(table)))
+        return calibrated.intervals(*ends, index=table.index, input_names=table.names)
 
     @property
     def certificate_(self) -> Certificate:
         """What is promised of the intervals."""
-        check_is_fitted(self, "_learned")
-        return self._calibrated().certificate
+        return self._calibrated_or_refuse().certificate
 
-    def _calibrated(self) -> Calibration:
-        if self._calibration is None:
+    def _calibrated_or_refuse(self) -> Calibrated:
+        check_is_fitted(self, "_learned")
+        if self._calibrated is None:
             raise NotFittedError(
                 "This IntervalRegressor is trained but not calibrated: call calibrate(X, y) with rows from outside."
             )
-        return self._calibration
+        return self._calibrated
 
     # --------------------------------------------------------------------------------------- save
 
@@ -323,19 +305,16 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"y_min must be below y_max, found {self.y_min} and {self.y_max}.")
         return method, wish, architecture, recipe, Target(self.target_transform, self.y_min, self.y_max)
 
-    def _read(self, X: Any, y: Any, *, reset: bool) -> tuple[Table, Array]:
+    def _read_target(self, y: Any, n_rows: int) -> Array:
         if y is None:
             raise ValueError("IntervalRegressor requires y to be passed, but the target y is None.")
-        table = self._read_features(X, reset=reset)
         if hasattr(y, "detach"):
             y = y.detach().cpu().numpy()
-        return table, read_target(column_or_1d(y, warn=True), table.n_rows)
+        return read_target(column_or_1d(y, warn=True), n_rows)
 
-    def _read_features(self, X: Any, *, reset: bool = False) -> Table:
+    def _read_features(self, X: Any) -> Table:
         table = read_table(X)
-        validate_data(self, X, skip_check_array=True, reset=reset)
-        if reset:
-            self.n_features_in_ = len(table.columns)
+        validate_data(self, X, skip_check_array=True, reset=False)
         return table
 
     def _weights(self, sample_weight: Any, n_rows: int) -> Array:
@@ -373,6 +352,19 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.categorical = not callable(self.network)
         tags.non_deterministic = False
         return tags
+
+
+def _calibrated(
+    learned: Learned, rule: Rule, table: Table, y: Array, prints: Prints, training_prints: Prints, *notes: str
+) -> Calibrated:
+    shared = count_overlap(prints, training_prints)
+    if shared:
+        notes += (
+            f"{shared} of {table.n_rows} calibration rows have an equal row among the training rows. Chance twins "
+            "do no harm; rows that were repeated before the split void the promise.",
+        )
+    statistic = rule.statistic(learned.bands(table), learned.target.to_work(y))
+    return Calibrated.by(rule, rule.summarise([statistic]), notes)
 
 
 def resolve_device(name: str) -> torch.device:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 Ordering = Literal["softplus", "relu"]
 
 GAUSSIAN_90 = 1.6448536269514722
-"""Half the length of a Gaussian's central 90 % interval: where untrained widths start."""
+"""Half the length of a Gaussian's central 90% interval: where untrained widths start."""
 
 
 class OrderedTriple(nn.Module):
@@ -46,7 +46,7 @@ class OrderedTriple(nn.Module):
 class TripleHead(nn.Sequential):
     """The last layer of an interval network: a linear layer and the ordering, ``(..., d) -> (..., 3)``.
 
-    With softplus the widths start near 1.645, those of a 90 % interval for a standardised Gaussian
+    With softplus the widths start near 1.645, those of a 90% interval for a standardised Gaussian
     response: standardise the response, or expect the first epochs to learn its scale.
     """
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 DEAD_WIDTH = 1e-6
 DEAD_SHARE = 0.01
-NARROW = 0.01
+FEWEST_IN_GROUP = 100
 
 
 def dead_shares(bands: NDArray[np.float32]) -> NDArray[np.float64]:
@@ -19,12 +21,18 @@ def dead_shares(bands: NDArray[np.float32]) -> NDArray[np.float64]:
     return shares
 
 
-def pinched_shares(bands: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Return each member's share of rows where the point sits on a bound, ``(M, n, 3) -> (M,)``.
+def mean_leaves(bands: NDArray[np.float32], y: NDArray[np.float64], taus: Sequence[float]) -> NDArray[np.bool_]:
+    """Return for which members the mean lies beyond an outer quantile, ``(M, n, 3), (n,), (M,) -> (M,)``.
 
-    One side then takes less than a hundredth of the band: the point wants to leave it, as a mean does that
-    lies beyond the outer quantile.
+    The ordering keeps the point between the bounds, so that a mean beyond them cannot be seen in the bands.
+    It is seen in the responses: more than 1 - tau/2 of them, or fewer than tau/2, then lie below the point.
+    Looked at in up to ten groups of rows of similar length of the band, since it may happen in a part only.
     """
-    sides = np.diff(bands, axis=2)
-    shares: NDArray[np.float64] = (sides.min(axis=2) <= NARROW * sides.sum(axis=2)).mean(axis=1)
-    return shares
+    groups = max(1, min(10, len(y) // FEWEST_IN_GROUP))
+    leaves = np.zeros(len(bands), dtype=bool)
+    for i, (band, tau) in enumerate(zip(bands, taus, strict=True)):
+        below = y <= band[:, 1]
+        by_length = np.array_split(np.argsort(band[:, 2] - band[:, 0]), groups)
+        shares = np.array([below[group].mean() for group in by_length])
+        leaves[i] = ((shares > 1 - tau / 2) | (shares < tau / 2)).any()
+    return leaves

@@ -1,0 +1,36 @@
+# Two commands bring a fresh machine up: make demo, make test. Only Python 3.11+, pip and make are needed.
+PYTHON ?= python3
+BIN := .venv/bin
+# Exact versions everywhere, build environments included. torch goes first and alone: its version decides
+# which build pip takes, and everything after it then finds it installed.
+PIP := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet
+
+.PHONY: demo test lint smoke clean
+
+demo: .venv/demo
+	$(BIN)/guardband demo
+
+test: lint
+	$(BIN)/python -m pytest -n 2 --durations=15
+
+lint: .venv/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+# The wheel, in an empty environment of its own.
+smoke: .venv/dev
+	$(BIN)/python tests/wheel_smoke.py
+
+.venv/demo: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(PIP) torch==2.13.0
+	$(PIP) --editable ".[plots]"
+	touch $@
+
+.venv/dev: .venv/demo
+	$(PIP) --editable ".[dev]"
+	touch $@
+
+clean:
+	rm -rf .venv dist build demo-output .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,5 @@
+"""``python -m guardband``: the command line."""
+
+from guardband.cli import main
+
+main()

@@ -1,0 +1,66 @@
+import json
+
+import pytest
+from scipy.stats import beta
+
+import guardband as gb
+
+
+def test_marginal_numbers_follow_from_rank_and_rows():
+    certificate = gb.Certificate("marginal", "conf-nn", 0.9, 1000, 901)
+    assert certificate.expected_coverage == pytest.approx(901 / 1001)
+    assert certificate.coverage_bound(0.05) == pytest.approx(beta.ppf(0.05, 901, 100))
+    assert "exchangeable" in certificate.assumption
+
+
+def test_several_levels_give_tuples_in_their_order():
+    certificate = gb.Certificate("pac", "conf-nn", (0.9, 0.5), 50, (51, 30), delta=0.1)
+    assert certificate.coverage_bound(0.1) == (1.0, pytest.approx(beta.ppf(0.1, 30, 21)))
+    assert certificate.expected_coverage == (1.0, pytest.approx(30 / 51))
+
+
+def test_paper_rule_is_bounded_by_its_count_at_delta_over_k():
+    certificate = gb.Certificate(
+        "pav", "pav", 0.9, 1000, 900, delta=0.1, rule="paper", candidates=10, tau=0.08, covered=907
+    )
+    assert certificate.coverage_bound(0.1) == pytest.approx(beta.ppf(0.01, 907, 94))
+
+
+@pytest.mark.parametrize("rule", ["fixed-sequence", "nested"])
+def test_k_free_rules_are_bounded_by_the_preset_threshold(rule):
+    certificate = gb.Certificate(
+        "pav", "pav", 0.9, 1000, 900, delta=0.1, rule=rule, candidates=10, tau=0.08, covered=907
+    )
+    assert certificate.coverage_bound(0.1) == pytest.approx(beta.ppf(0.1, 900, 101))
+
+
+def test_whole_line_covers_everything():
+    pav = gb.Certificate("pav", "pav", 0.9, 10, 9, delta=0.1, rule="paper", candidates=3, tau=0.0, covered=10)
+    assert pav.coverage_bound() == 1.0
+    assert gb.Certificate("marginal", "conf-nn", 0.9, 8, 9).coverage_bound(0.1) == 1.0
+
+
+def test_a_level_chosen_later_gets_the_simultaneous_bound_and_says_so():
+    before = gb.Certificate("marginal", "conf-nn", 0.9, 1000, 901)
+    after = gb.Certificate("marginal", "conf-nn", 0.9, 1000, 901, chosen_after=True)
+    assert after.coverage_bound(0.1) < before.coverage_bound(0.1)
+    assert "chosen after calibration" in str(after)
+
+
+@pytest.mark.parametrize("delta", [0, 1, -0.2])
+def test_delta_outside_the_open_unit_interval_is_refused(delta):
+    with pytest.raises(ValueError, match="delta must lie strictly between"):
+        gb.Certificate("marginal", "conf-nn", 0.9, 1000, 901).coverage_bound(delta)
+
+
+@pytest.mark.parametrize("level", [0.9, (0.9, 0.5)])
+def test_a_certificate_survives_json(level):
+    rank = (901, 500) if isinstance(level, tuple) else 901
+    certificate = gb.Certificate("pac", "conf-nn", level, 1000, rank, delta=0.1, notes=("a note",))
+    assert gb.Certificate.from_dict(json.loads(json.dumps(certificate.to_dict()))) == certificate
+
+
+def test_words_name_promise_numbers_assumption_and_limits():
+    text = str(gb.Certificate("pac", "conf-nn", 0.9, 1000, 913, delta=0.1))
+    for part in ("90%", "rank 913 of 1,000", "independent and identically distributed", "Not promised"):
+        assert part in text

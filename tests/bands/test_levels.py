@@ -1,0 +1,56 @@
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from guardband.bands.levels import Levels
+
+
+def test_neither_given_means_ninety_percent():
+    assert Levels.of().confidence_level == 0.9
+
+
+def test_alpha_is_subtracted_exactly():
+    assert Levels.of(alpha=0.1).values == (Fraction(9, 10),)
+    assert Levels.of(alpha=[0.1, 0.05]).values == (Fraction(9, 10), Fraction(19, 20))
+
+
+@pytest.mark.parametrize("level", [0.9, np.float64(0.9), np.float32(0.9), Fraction(9, 10)])
+def test_a_level_is_what_was_written_in_decimal(level):
+    assert Levels.of(level).values == (Fraction(9, 10),)
+
+
+def test_several_levels_stay_in_their_order():
+    levels = Levels.of([0.95, 0.5])
+    assert levels.confidence_level == (0.95, 0.5)
+    assert not levels.scalar
+    assert Levels.of(np.array([0.95, 0.5])) == levels
+
+
+@pytest.mark.parametrize("level", [0, 1, -0.1, 1.0, float("nan"), float("inf")])
+def test_levels_outside_the_open_unit_interval_are_refused(level):
+    with pytest.raises(ValueError, match="strictly between 0 and 1"):
+        Levels.of(level)
+    with pytest.raises(ValueError, match="strictly between 0 and 1"):
+        Levels.of(alpha=level)
+
+
+def test_percent_gets_a_hint():
+    with pytest.raises(ValueError, match=r"found 90\. Write 0\.9 for 90%"):
+        Levels.of(90)
+
+
+def test_both_given_is_an_error():
+    with pytest.raises(ValueError, match="not both"):
+        Levels.of(0.9, 0.1)
+
+
+@pytest.mark.parametrize(("given", "error"), [("0.9", TypeError), (True, TypeError), ([], ValueError)])
+def test_other_things_are_no_levels(given, error):
+    with pytest.raises(error):
+        Levels.of(given)
+
+
+def test_a_level_named_twice_is_refused():
+    with pytest.raises(ValueError, match="twice"):
+        Levels.of([0.9, 0.9])

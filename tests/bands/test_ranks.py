@@ -1,0 +1,110 @@
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.stats import beta, binom
+
+from guardband.bands.levels import Levels
+from guardband.bands.ranks import (
+    average_coverage,
+    average_rank,
+    coverage_bound,
+    marginal_rank,
+    order_statistic,
+    pac_rank,
+    selection_rank,
+    simultaneous_bound,
+)
+
+NINETY = Fraction(9, 10)
+
+
+def test_rank_equals_integer_arithmetic_for_every_alpha_and_n():
+    for thousandths in range(1, 500):
+        level = Levels.of(alpha=thousandths / 1000).values[0]
+        n = np.arange(1, 2001)
+        exact = -(-(1000 - thousandths) * (n + 1) // 1000)
+        numerator, denominator = level.numerator, level.denominator
+        assert (exact == -(-numerator * (n + 1) // denominator)).all()
+        for some in (1, 249, 999, 2000):
+            assert marginal_rank(level, some) == exact[some - 1]
+
+
+def test_rank_of_every_n_for_the_alphas_where_floats_slip():
+    for thousandths in (59, 172, 100, 50, 10, 499):
+        level = Levels.of(alpha=thousandths / 1000).values[0]
+        for n in range(1, 2001):
+            assert marginal_rank(level, n) == -(-(1000 - thousandths) * (n + 1) // 1000)
+
+
+def test_nine_rows_are_the_fewest_at_ninety_percent():
+    assert marginal_rank(NINETY, 8) > 8
+    assert marginal_rank(NINETY, 9) == 9
+
+
+def test_pac_rank_of_the_published_sizes():
+    assert [pac_rank(NINETY, n, 0.1) for n in (500, 1000, 4000, 25000)] == [460, 913, 3625, 22562]
+
+
+@pytest.mark.parametrize("n", [21, 22, 50, 500])
+@pytest.mark.parametrize("delta", [0.01, 0.1, 0.5])
+def test_pac_rank_is_the_least_that_meets_delta(n, delta):
+    k = pac_rank(NINETY, n, delta)
+    assert binom.sf(k - 1, n, 0.9) <= delta or k == n + 1
+    assert k == 1 or binom.sf(k - 2, n, 0.9) > delta
+
+
+def test_pac_needs_twenty_two_rows_at_ninety_percent():
+    assert pac_rank(NINETY, 21, 0.1) == 22
+    assert pac_rank(NINETY, 22, 0.1) == 22
+
+
+def test_order_statistic_is_the_sorted_entry_and_infinite_beyond():
+    scores = np.random.default_rng(0).random(101)
+    assert [order_statistic(scores, k) for k in (1, 50, 101)] == list(np.sort(scores)[[0, 49, 100]])
+    assert order_statistic(scores, 102) == np.inf
+
+
+@pytest.mark.parametrize(("k", "n"), [(9, 10), (451, 500), (10, 10)])
+def test_coverage_bound_is_a_beta_quantile(k, n):
+    assert coverage_bound(0.1, k, n) == pytest.approx(beta.ppf(0.1, k, n + 1 - k), rel=1e-10)
+
+
+def test_coverage_bound_at_the_ends():
+    assert coverage_bound(0.1, 11, 10) == 1
+    assert coverage_bound(0.1, 0, 10) == 0
+
+
+@pytest.mark.parametrize("candidates", [1, 2, 10])
+@pytest.mark.parametrize(("k", "n"), [(450, 500), (19, 20), (20, 20), (1, 20)])
+def test_average_coverage_is_its_integral(k, n, candidates):
+    integral, _ = quad(
+        lambda t: 1 - min(1, candidates * binom.sf(k - 1, n, t)), 0, 1, limit=400, points=[(k - 0.5) / n]
+    )
+    assert average_coverage(k, n, candidates) == pytest.approx(integral, abs=1e-6)
+
+
+def test_average_rank_of_the_published_table():
+    for n, share in ((500, 0.926), (1000, 0.917), (4000, 0.9085), (25000, 0.9034)):
+        assert average_rank(NINETY, n, 10) / n == pytest.approx(share, abs=6e-4)
+    assert average_rank(NINETY, 500, 1) == marginal_rank(NINETY, 500)
+
+
+def test_average_rank_is_the_least_that_reaches_the_level():
+    k = average_rank(NINETY, 1000, 10)
+    assert average_coverage(k, 1000, 10) >= 0.9 > average_coverage(k - 1, 1000, 10)
+
+
+def test_selection_rank_asks_for_the_share_itself():
+    assert selection_rank(NINETY, 1000) == 900
+    assert selection_rank(NINETY, 1001) == 901
+
+
+def test_simultaneous_bound_holds_for_all_ranks_at_once():
+    n, delta, rng = 200, 0.1, np.random.default_rng(3)
+    bounds = np.array([simultaneous_bound(delta, k, n) for k in range(1, n + 1)])
+    uniform = np.sort(rng.random((4000, n)), axis=1)  # coverage of every order statistic
+    broken = (uniform < bounds).any(axis=1).sum()
+    assert broken <= binom.isf(1e-5, 4000, delta)
+    assert simultaneous_bound(delta, n + 1, n) == 1

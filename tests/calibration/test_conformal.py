@@ -1,0 +1,181 @@
+"""Split conformal, held to its exact laws."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.stats import beta, binom, kstest, norm
+
+import guardband as gb
+from guardband.bands.ranks import pac_rank
+from laws import SIGNIFICANCE
+
+# A band that is wrong in every way: biased, skewed, and blind to the noise that grows with x.
+
+
+def draw(rng, *shape):
+    x = rng.random(shape)
+    y = x + (0.5 + x) * rng.standard_normal(shape)
+    return x, y
+
+
+def wrong_bands(x):
+    return x - 1.2, x + 0.1, x + 0.9 + x**2
+
+
+GRID = np.linspace(0, 1, 2001)[:-1] + 1 / 4000
+
+
+def true_coverage(scale):
+    """Return P(Y in interval | calibration rows) for the scaled wrong bands, by integrating over x."""
+    lower, point, upper = wrong_bands(GRID)
+    scale = np.asarray(scale)[..., None]
+    low, high = point - scale * (point - lower), point + scale * (upper - point)
+    deviation = 0.5 + GRID
+    return (norm.cdf((high - GRID) / deviation) - norm.cdf((low - GRID) / deviation)).mean(-1)
+
+
+def calibrated_scales(n, replications, seed, **asked):
+    rng = np.random.default_rng(seed)
+    scales = []
+    for _ in range(replications):
+        x, y = draw(rng, n)
+        rule = gb.BandCalibrator("conf-nn", **asked).fit(*wrong_bands(x), y)
+        lower, point, _ = (v[0] for v in wrong_bands(GRID[:1]))
+        scales.append((point - rule.transform([lower], [point], [point + 1]).lower[0]) / (point - lower))
+    return np.array(scales)
+
+
+@pytest.mark.parametrize("n", [50, 500])
+def test_coverage_given_the_data_has_the_beta_law(n):
+    k = -(-9 * (n + 1) // 10)
+    found = true_coverage(calibrated_scales(n, 2000, seed=n))
+    assert kstest(found, beta(k, n + 1 - k).cdf).pvalue > SIGNIFICANCE
+
+
+def test_twelve_rows_cover_twelve_thirteenths():
+    found = true_coverage(calibrated_scales(12, 3000, seed=0))
+    error = np.sqrt(beta.var(12, 1) / 3000)
+    assert abs(found.mean() - 12 / 13) <= norm.isf(SIGNIFICANCE / 2) * error
+
+
+def test_nineteen_rows_cover_exactly_eighteen_twentieths():
+    """A rank that is off by one would be 24 standard errors away."""
+    found = true_coverage(calibrated_scales(19, 1000, seed=1))
+    error = np.sqrt(beta.var(18, 2) / 1000)
+    assert abs(found.mean() - 18 / 20) <= norm.isf(SIGNIFICANCE / 2) * error
+
+
+def test_pac_keeps_its_level_with_probability_one_minus_delta():
+    found = true_coverage(calibrated_scales(200, 1000, seed=2, guarantee="pac", delta=0.1))
+    realised = binom.sf(pac_rank(Fraction(9, 10), 200, 0.1) - 1, 200, 0.9)  # the law at the least rank that meets 0.1
+    low, high = binom.ppf([SIGNIFICANCE / 2, 1 - SIGNIFICANCE / 2], 1000, realised)
+    assert low <= (found < 0.9).sum() <= high
+
+
+def test_joint_levels_share_delta():
+    apart = gb.BandCalibrator(confidence_level=[0.9, 0.8], guarantee="pac")
+    joint = gb.BandCalibrator(confidence_level=[0.9, 0.8], guarantee="pac", joint=True)
+    one = gb.BandCalibrator(confidence_level=0.9, guarantee="pac", delta=0.05)
+    rng = np.random.default_rng(0)
+    x, y = draw(rng, 300)
+    ranks = [rule.fit(*wrong_bands(x), y).certificate.rank for rule in (apart, joint, one)]
+    assert ranks[0][0] < ranks[1][0] == ranks[2]
+
+
+def fitted(n, **asked):
+    rng = np.random.default_rng(5)
+    x, y = draw(rng, n)
+    return gb.BandCalibrator("conf-nn", **asked).fit(*wrong_bands(x), y)
+
+
+def test_eight_rows_are_the_whole_line_and_nine_are_finite():
+    with pytest.warns(gb.InsufficientCalibrationWarning, match="needs at least 9 calibration rows, found 8"):
+        rule = fitted(8)
+    bands = rule.transform([0.0], [1.0], [2.0])
+    assert (bands.lower[0], bands.upper[0]) == (-np.inf, np.inf)
+    assert rule.certificate.rank == 9
+    assert rule.certificate.coverage_bound(0.1) == 1
+    assert np.isfinite(fitted(9).transform([0.0], [1.0], [2.0]).upper).all()
+
+
+def test_one_row_is_the_whole_line():
+    with pytest.warns(gb.InsufficientCalibrationWarning):
+        assert np.isinf(fitted(1).transform([0.0], [1.0], [2.0]).lower).all()
+
+
+def test_pac_needs_twenty_two_rows():
+    with pytest.warns(gb.InsufficientCalibrationWarning, match="at least 22"):
+        fitted(21, guarantee="pac")
+    assert fitted(22, guarantee="pac").certificate.rank == 22
+
+
+def test_too_few_rows_raise_when_asked():
+    with pytest.raises(gb.InsufficientCalibrationError, match="at least 9"):
+        fitted(8, on_insufficient="raise")
+
+
+def test_infinite_scores_beyond_the_level_warn_of_the_whole_line():
+    with pytest.warns(gb.DegenerateBandWarning, match="20 of 100 calibration rows"):
+        rule = gb.BandCalibrator().fit(
+            np.zeros(100), np.zeros(100), np.ones(100), np.r_[np.full(20, -1.0), np.ones(80)]
+        )
+    assert np.isinf(rule.transform([0.0], [0.5], [1.0]).upper[0])
+
+
+def test_order_of_the_calibration_rows_does_not_matter():
+    rng = np.random.default_rng(5)
+    x, y = draw(rng, 400)
+    order = rng.permutation(400)
+    a = gb.BandCalibrator().fit(*wrong_bands(x), y).transform([0.0], [0.3], [1.0])
+    b = gb.BandCalibrator().fit(*wrong_bands(x[order]), y[order]).transform([0.0], [0.3], [1.0])
+    assert a.lower[0] == b.lower[0]
+    assert a.upper[0] == b.upper[0]
+
+
+@pytest.mark.parametrize(("a", "b"), [(3.0, -7.0), (1e-6, 100.0), (1e6, 0.0)])
+@pytest.mark.parametrize("method", ["conf-nn", "pav"])
+def test_intervals_follow_a_change_of_units(method, a, b):
+    rng = np.random.default_rng(5)
+    x, y = draw(rng, 400)
+    shape = (lambda v: v) if method == "conf-nn" else (lambda v: np.stack([v, v]))
+    asked = {} if method == "conf-nn" else {"taus": [0.1, 0.01]}
+    sides = [shape(side) for side in wrong_bands(x)]
+    if method == "pav":
+        sides[0][1] -= 3
+        sides[2][1] += 3
+    plain = gb.BandCalibrator(method, **asked).fit(*sides, y).transform(*sides)
+    moved = [a * side + b for side in sides]
+    other = gb.BandCalibrator(method, **asked).fit(*moved, a * y + b).transform(*moved)
+    np.testing.assert_allclose(other.lower, a * plain.lower + b, rtol=1e-9, atol=1e-9 * (a + abs(b)))
+    np.testing.assert_allclose(other.upper, a * plain.upper + b, rtol=1e-9, atol=1e-9 * (a + abs(b)))
+
+
+def test_every_row_with_a_score_up_to_the_threshold_lies_inside():
+    rng = np.random.default_rng(5)
+    x, y = draw(rng, 999)
+    for level in (0.5, 0.9, 0.99):
+        rule = gb.BandCalibrator(confidence_level=level).fit(*wrong_bands(x), y)
+        bands = rule.transform(*wrong_bands(x))
+        assert round(gb.metrics.coverage(y, bands) * 999) == rule.certificate.rank
+
+
+def test_several_levels_are_nested_and_equal_to_each_alone():
+    together = fitted(500, confidence_level=[0.9, 0.5, 0.99])
+    bands = together.transform([0.0, 1.0], [0.5, 1.5], [2.0, 2.0])
+    assert bands.lower.shape == (2, 3)
+    for i, level in enumerate((0.9, 0.5, 0.99)):
+        alone = fitted(500, confidence_level=level).transform([0.0, 1.0], [0.5, 1.5], [2.0, 2.0])
+        assert (alone.lower == bands.lower[:, i]).all()
+    assert (bands.lower[:, 2] <= bands.lower[:, 0]).all()
+    assert (bands.lower[:, 0] <= bands.lower[:, 1]).all()
+
+
+def test_a_level_may_be_chosen_later_and_the_certificate_says_so():
+    rule = fitted(500)
+    later = rule.transform([0.0], [0.5], [2.0], confidence_level=0.8)
+    direct = fitted(500, confidence_level=0.8).transform([0.0], [0.5], [2.0])
+    assert later.lower[0] == direct.lower[0]
+    assert later.certificate.chosen_after
+    assert not direct.certificate.chosen_after
+    assert not rule.transform([0.0], [0.5], [2.0], alpha=0.1).certificate.chosen_after

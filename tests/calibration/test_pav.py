@@ -1,0 +1,174 @@
+"""The pav selection: its choices one by one, and its failure rates by simulation."""
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import guardband as gb
+from guardband.bands.levels import Levels
+from guardband.calibration.pav import WHOLE_LINE, PavSelection
+from guardband.planning import corollary_epsilon, pav_epsilon
+from laws import SIGNIFICANCE
+
+TAUS = (0.1, 0.08, 0.05, 0.01)
+
+
+def selection(rule="fixed-sequence", **asked):
+    return PavSelection("pav", Levels.of(0.9), TAUS, rule, **asked)
+
+
+def chosen(rule, counts, n=100, **asked):
+    return int(selection(rule, **asked).calibrate(np.array([n, *counts])).setting[0])
+
+
+@pytest.mark.parametrize(
+    ("counts", "paper", "fixed"),
+    [
+        ([89, 90, 95, 99], 1, 1),
+        ([90, 92, 95, 99], 0, 0),
+        ([91, 89, 95, 99], 0, 2),  # not monotone: the sequence stops at the first failure from the wide end
+        ([91, 95, 99, 89], 0, WHOLE_LINE),
+        ([80, 81, 82, 90], 3, 3),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::guardband.InsufficientCalibrationWarning")
+def test_paper_takes_the_largest_tau_and_the_sequence_stops_at_the_first_failure(counts, paper, fixed):
+    assert chosen("paper", counts) == paper
+    assert chosen("fixed-sequence", counts) == fixed
+
+
+def test_no_tau_is_the_whole_line_with_a_warning():
+    with pytest.warns(gb.InsufficientCalibrationWarning, match="contain 90 of 100 calibration rows; the widest"):
+        assert chosen("paper", [80, 81, 82, 83]) == WHOLE_LINE
+    with pytest.raises(gb.InsufficientCalibrationError):
+        chosen("paper", [80, 81, 82, 83], on_insufficient="raise")
+
+
+def test_the_aim_sets_the_count_that_is_needed():
+    n = 4000
+    summary = np.array([n, *[n] * 4])
+
+    def rank(rule, **asked):
+        return selection(rule, **asked).calibrate(summary).certificate.rank
+
+    assert rank("paper") == rank("nested") == 3600
+    assert rank("nested", aim="pac") == 3625
+    assert binom.sf(rank("paper", aim="pac") - 1, n, 0.9) <= 0.1 / 4 < binom.sf(rank("paper", aim="pac") - 2, n, 0.9)
+    assert rank("nested", aim="average") == 3601
+    corollary = rank("paper", aim="average", average="corollary")
+    assert corollary == int(np.ceil((0.9 + corollary_epsilon(0.9, n, 4)) * n))
+    assert 3601 < rank("paper", aim="average") < corollary
+
+
+def test_pac_aim_counts_match_the_published_table():
+    grid = tuple(np.arange(10, 0, -1) / 100)
+    for n, share in ((500, 0.932), (1000, 0.922), (4000, 0.9113), (25000, 0.9044)):
+        rule = PavSelection("pav", Levels.of(0.9), grid, "paper", aim="pac")
+        assert rule.calibrate(np.array([n, *[n] * 10])).certificate.rank / n == pytest.approx(share, abs=5e-4)
+
+
+def test_a_vacuous_corollary_is_the_whole_line():
+    with pytest.warns(gb.InsufficientCalibrationWarning, match="more than 500 calibration rows"):
+        assert chosen("paper", [500] * 4, n=500, aim="average", average="corollary") == WHOLE_LINE
+
+
+def test_nested_bands_contain_all_narrower_ones():
+    rng = np.random.default_rng(0)
+    bands = np.sort(rng.standard_normal((4, 50, 3)), -1)
+    rule = selection("nested")
+    point_in = rule._shaped(bands, np)
+    assert (np.diff(point_in[:, :, 0], axis=0) <= 0).all()
+    assert (np.diff(point_in[:, :, 2], axis=0) >= 0).all()
+    assert (point_in[:, :, 1] == bands[:, :, 1]).all()
+    counts = rule.statistic(bands, rng.standard_normal(50)).sum(0)
+    assert (np.diff(counts) >= 0).all()
+
+
+# One uniform number stands for a response: network j covers it if it is at most p_j.
+
+
+def failure_rate(rule, p, n, epsilon, seed, replications=4000, independent=True):
+    rng = np.random.default_rng(seed)
+    selected = PavSelection("pav", Levels.of(0.9), tuple(np.linspace(0.1, 0.01, len(p))), rule)
+    failures = 0
+    for _ in range(replications):
+        u = rng.random((n, len(p))) if independent else rng.random((n, 1))
+        j = int(selected.calibrate(selected.summarise([u <= p])).setting[0])
+        failures += j != WHOLE_LINE and p[j] <= 0.9 - epsilon + 1e-12
+    return failures
+
+
+@pytest.mark.filterwarnings("ignore::guardband.InsufficientCalibrationWarning")
+def test_union_bound_is_needed_and_nearly_tight_for_the_papers_scan():
+    n, candidates = 300, 10
+    union, free = pav_epsilon(0.9, n, 0.1, candidates), pav_epsilon(0.9, n, 0.1)
+    held = failure_rate("paper", np.full(candidates, 0.9 - union), n, union, seed=0)
+    assert held <= binom.isf(SIGNIFICANCE, 4000, 0.1)
+    broken = failure_rate("paper", np.full(candidates, 0.9 - free), n, free, seed=1)
+    assert broken > binom.isf(SIGNIFICANCE, 4000, 0.5)  # without K, the paper's scan fails in most of the runs
+
+
+@pytest.mark.filterwarnings("ignore::guardband.InsufficientCalibrationWarning")
+def test_fixed_sequence_and_nested_need_no_k():
+    n, candidates = 300, 10
+    free = pav_epsilon(0.9, n, 0.1)
+    bad = np.full(candidates, 0.9 - free)
+    mixed = np.r_[np.full(7, 0.9 - free), np.full(3, 0.97)]
+    limit = binom.isf(SIGNIFICANCE, 4000, 0.1)
+    assert failure_rate("fixed-sequence", bad, n, free, seed=2) <= limit
+    assert failure_rate("fixed-sequence", mixed, n, free, seed=3) <= limit
+    assert failure_rate("nested", bad, n, free, seed=4, independent=False) <= limit
+
+
+def test_certificate_prints_the_bound_that_the_rule_has():
+    summary = np.array([1000, 880, 905, 940, 990])
+    paper = selection("paper").calibrate(summary).certificate
+    free = selection("fixed-sequence").calibrate(summary).certificate
+    assert paper.tau == free.tau == 0.08
+    assert paper.covered == 905
+    assert "tau = 0.08 from a grid of 4 by the rule 'paper'" in str(paper)
+    assert f"{100 * free.coverage_bound():.4g}%" in str(free)
+
+
+def bands_for(y, widths):
+    half = np.asarray(widths)[:, None] * np.ones(len(y))
+    return -half, np.zeros_like(half), half
+
+
+def test_levels_take_their_own_bands_and_share_one_point():
+    y = np.random.default_rng(0).standard_normal(2000)
+    rule = gb.BandCalibrator("pav", confidence_level=[0.9, 0.5], taus=[0.5, 0.1, 0.05])
+    rule.fit(*bands_for(y, [0.7, 1.7, 2.5]), y)
+    assert rule.certificate.tau == (0.1, 0.5)
+    lower, point, upper = bands_for(np.zeros(1), [0.7, 1.7, 2.5])
+    point[1] = 1.2  # the first level's point lies outside the second level's bands
+    bands = rule.transform(lower, point, upper)
+    assert bands.lower.tolist() == [[-1.7, -0.7]]
+    assert bands.upper.tolist() == [[1.7, 1.2]]
+
+
+def test_the_order_of_taus_does_not_matter():
+    y = np.random.default_rng(0).standard_normal(500)
+    widths, taus = np.array([1.6, 2.5, 2.0]), [0.1, 0.01, 0.05]
+    a = gb.BandCalibrator("pav", taus=taus).fit(*bands_for(y, widths), y)
+    order = [1, 2, 0]
+    b = gb.BandCalibrator("pav", taus=[taus[i] for i in order]).fit(*bands_for(y, widths[order]), y)
+    assert a.certificate == b.certificate
+
+
+def test_other_levels_later_are_refused():
+    y = np.random.default_rng(0).standard_normal(500)
+    rule = gb.BandCalibrator("pav", taus=[0.1, 0.05]).fit(*bands_for(y, [1.7, 2.0]), y)
+    with pytest.raises(ValueError, match="name all levels before calibration"):
+        rule.transform(*bands_for(y, [1.7, 2.0]), confidence_level=0.8)
+
+
+@pytest.mark.parametrize("taus", [[], [0.0, 0.1], [0.1, 1.0], [0.1, 0.1]])
+def test_other_grids_are_refused(taus):
+    with pytest.raises(ValueError, match="taus must"):
+        gb.BandCalibrator("pav", taus=taus)
+
+
+def test_average_and_pac_exclude_each_other():
+    with pytest.raises(ValueError, match="not both"):
+        gb.BandCalibrator("pav", taus=[0.1], average="sharp", guarantee="pac")

@@ -1,0 +1,26 @@
+"""What every test shares: one thread per process, the data folder, small data."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from guardband.data.artificial import PaperModel
+
+torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    folder = os.environ.get("GUARDBAND_DATA")
+    if not folder:
+        pytest.skip("needs the real data sets: set GUARDBAND_DATA to their folder")
+    return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def small() -> tuple[np.ndarray, np.ndarray]:
+    """400 rows of the artificial data with 6 columns."""
+    return PaperModel(n_features=6).draw(400, seed=1)

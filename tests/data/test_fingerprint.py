@@ -1,0 +1,71 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from guardband.data.fingerprint import count_overlap, fingerprints, refuse_overlap
+from guardband.data.table import read_table
+from guardband.exceptions import OverlapError
+
+RNG = np.random.default_rng(0)
+
+
+def prints(frame, y):
+    return fingerprints(read_table(frame), np.asarray(y, dtype=float))
+
+
+def table(n, seed):
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame({"x": rng.random(n), "c": rng.choice(["a", "b"], n)}), rng.random(n)
+
+
+def test_equal_rows_have_equal_prints_whatever_holds_them():
+    X = RNG.random((50, 3))
+    y = RNG.random(50)
+    assert (prints(X, y) == prints(pd.DataFrame(X), y)).all()
+    assert (prints(X, y)[10:20] == prints(X[10:20], y[10:20])).all()
+
+
+def test_zero_signs_and_nans_are_alike():
+    assert (prints(np.array([[0.0, np.nan]]), [0.0]) == prints(np.array([[-0.0, -np.nan]]), [-0.0])).all()
+
+
+def test_a_change_anywhere_changes_the_print():
+    X, y = np.zeros((1, 2)), [1.0]
+    others = [(np.array([[1e-300, 0.0]]), y), (np.array([[0.0, 1e-300]]), y), (X, [1.0000001])]
+    assert len({int(prints(a, b)[0]) for a, b in [(X, y), *others]}) == 4
+
+
+def test_random_rows_do_not_collide():
+    frame, y = table(100_000, 1)
+    assert len(np.unique(prints(frame, y))) == 100_000
+
+
+def test_training_rows_are_refused_and_new_rows_pass():
+    d1, d2 = prints(*table(500, 1)), prints(*table(200, 2))
+    refuse_overlap(d2, d1)
+    assert count_overlap(d2, d1) == 0
+    with pytest.raises(OverlapError, match="found 200 of 200"):
+        refuse_overlap(d1[:200], d1)
+    with pytest.raises(OverlapError):
+        refuse_overlap(np.concatenate([d2[:180], d1[:20]]), d1)
+
+
+def test_a_few_twins_pass():
+    d1, d2 = prints(*table(500, 1)), prints(*table(200, 2))
+    refuse_overlap(np.concatenate([d2[:195], d1[:5]]), d1)
+
+
+def test_a_table_full_of_twins_passes():
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 2, (900, 2)).astype(float), rng.integers(0, 3, 900).astype(float)
+    every = prints(X, y)
+    refuse_overlap(every[600:], every[:600])
+
+
+def test_splits_of_real_tables_pass(data_dir):
+    for path in ("concrete/Concrete_Data.csv", "bike/hour.csv", "traffic/Metro_Interstate_Traffic_Volume.csv"):
+        frame = pd.read_csv(data_dir / path).drop(columns=["instant", "dteday", "date_time"], errors="ignore")
+        every = prints(frame, np.zeros(len(frame)))
+        for seed in range(5):
+            order = np.random.default_rng(seed).permutation(len(frame))
+            refuse_overlap(every[order[: len(frame) // 4]], every[order[len(frame) // 4 :]])

@@ -1,0 +1,124 @@
+import datetime
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import torch
+from scipy.sparse import csr_array
+
+from guardband.data.encoder import PlainNumbers, TableEncoder
+from guardband.data.table import read_table
+
+COLUMNS = {
+    "number": [1.5, None, 3.0],
+    "whole": [1, 2, 3],
+    "yes": [True, False, True],
+    "town": ["Wien", None, "Graz"],
+    "day": [datetime.datetime(2024, 1, 1), datetime.datetime(2024, 1, 3), None],
+}
+
+
+def as_lists(table):
+    return {c.name: (c.kind, [None if v is None or v != v else v for v in c.values]) for c in table.columns}
+
+
+def test_every_library_reads_alike():
+    frames = [pd.DataFrame(COLUMNS), pl.DataFrame(COLUMNS), pa.table(COLUMNS)]
+    read = [as_lists(read_table(frame)) for frame in frames]
+    assert read[0] == read[1] == read[2]
+    assert read[0]["number"] == ("number", [1.5, None, 3.0])
+    assert read[0]["yes"] == ("number", [1.0, 0.0, 1.0])
+    assert read[0]["town"] == ("category", ["Wien", None, "Graz"])
+    assert read[0]["day"][1][1] - read[0]["day"][1][0] == 2
+
+
+def test_categoricals_are_categories_even_of_numbers_written_as_text():
+    frame = pd.DataFrame({"c": pd.Categorical(["a", "b", None])})
+    assert as_lists(read_table(frame)) == {"c": ("category", ["a", "b", None])}
+    assert as_lists(read_table(pl.DataFrame({"c": ["a", "b"]}, schema={"c": pl.Categorical}))) == {
+        "c": ("category", ["a", "b"])
+    }
+
+
+def test_arrays_tensors_and_lists_read_alike():
+    array = np.arange(6.0).reshape(3, 2)
+    for other in (torch.tensor(array), array.tolist(), array.astype(object), array.astype(np.float32)):
+        assert as_lists(read_table(other)) == as_lists(read_table(array))
+
+
+def test_object_arrays_may_mix_text_and_numbers():
+    table = read_table(np.array([["a", 1], ["b", 2]], dtype=object))
+    assert [c.kind for c in table.columns] == ["category", "number"]
+
+
+@pytest.mark.parametrize(
+    ("X", "error", "words"),
+    [
+        (np.zeros(3), ValueError, "Reshape your data"),
+        (np.zeros((0, 2)), ValueError, r"0 sample\(s\)"),
+        (np.zeros((2, 0)), ValueError, r"0 feature\(s\)"),
+        (np.array([[1.0, np.inf]]), ValueError, "infinity, found it in the column 'x1'"),
+        (np.array([[1j]]), ValueError, "Complex data not supported"),
+        (csr_array(np.eye(2)), TypeError, "dense"),
+        (np.array([[{"a": 1}]], dtype=object), TypeError, "must be a string or a number"),
+    ],
+)
+def test_what_is_no_table_is_refused(X, error, words):
+    with pytest.raises(error, match=words):
+        read_table(X)
+
+
+def test_equal_column_names_are_refused():
+    with pytest.raises(ValueError, match="unique column names"):
+        read_table(pd.DataFrame([[1, 2]], columns=["a", "a"]))
+
+
+def test_encoding_learns_on_its_rows_alone():
+    train = pd.DataFrame({"x": [0.0, 2.0, None, 4.0], "c": ["a", "b", "a", None]})
+    encoder = TableEncoder.learn(read_table(train))
+    new = pd.DataFrame({"x": [2.0, None], "c": ["never seen", "b"]})
+    out = encoder.encode(read_table(new))
+    # x standardised, x missing, c = a, c = b, c missing
+    np.testing.assert_allclose(out, [[0, 0, 0, 0, 0], [0, 1, 0, 1, 0]], atol=1e-7)
+
+
+def test_many_categories_share_a_rare_one_with_the_unseen():
+    names = [f"c{i}" for i in range(150)]
+    encoder = TableEncoder.learn(read_table(pd.DataFrame({"c": names * 2 + names[:100]})))
+    out = encoder.encode(read_table(pd.DataFrame({"c": ["c0", "c149", "new"]})))
+    assert out.shape == (3, 101)
+    assert out[:, -1].tolist() == [0, 1, 1]
+
+
+def test_constant_and_empty_columns_are_harmless():
+    frame = pd.DataFrame({"same": [7.0, 7.0], "none": [np.nan, np.nan]})
+    assert np.isfinite(TableEncoder.learn(read_table(frame)).encode(read_table(frame))).all()
+
+
+def test_huge_values_do_not_overflow():
+    frame = pd.DataFrame({"x": [1e300, -1e300, 0.0]})
+    assert np.isfinite(TableEncoder.learn(read_table(frame)).encode(read_table(frame))).all()
+
+
+def test_numbers_that_arrive_as_text_are_read_and_other_text_is_refused():
+    encoder = TableEncoder.learn(read_table(pd.DataFrame({"x": [1.0, 2.0, 3.0]})))
+    np.testing.assert_allclose(encoder.encode(read_table(pd.DataFrame({"x": ["2"]}))), [[0.0]], atol=1e-7)
+    with pytest.raises(ValueError, match="held numbers when the model was fitted"):
+        encoder.encode(read_table(pd.DataFrame({"x": ["two"]})))
+
+
+def test_categories_that_arrive_as_numbers_are_written_out():
+    encoder = TableEncoder.learn(read_table(pd.DataFrame({"c": ["1", "2"]})))
+    out = encoder.encode(read_table(pd.DataFrame({"c": [2.0, 1.0]})))
+    assert out.tolist() == [[0, 1], [1, 0]]
+
+
+def test_an_own_network_gets_numbers_as_they_are():
+    frame = pd.DataFrame({"a": [1.0, 5.0], "b": [2, 3]})
+    assert PlainNumbers().encode(read_table(frame)).tolist() == [[1, 2], [5, 3]]
+    with pytest.raises(ValueError, match="found NaN in the column 'a' at row 1"):
+        PlainNumbers().encode(read_table(pd.DataFrame({"a": [1.0, np.nan]})))
+    with pytest.raises(ValueError, match="found text in the column 'a'"):
+        PlainNumbers().encode(read_table(pd.DataFrame({"a": ["x"]})))

@@ -1,0 +1,186 @@
+import json
+import os
+import subprocess
+import sys
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+from torch import nn
+
+import guardband as gb
+
+QUICK = {"hidden": (16,), "epochs": 5, "random_state": 0}
+
+
+def table(n=400):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.standard_normal(n), "c": rng.choice(["x", "y", None], n)})
+    frame.loc[::7, "a"] = np.nan
+    return frame, frame["a"].fillna(0).to_numpy() + rng.standard_normal(n)
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    path = tmp_path_factory.mktemp("models") / "model.guardband"
+    model = gb.IntervalRegressor(**QUICK, confidence_level=[0.9, 0.5]).fit(*table())
+    model.save(path)
+    return path, model
+
+
+IN_A_NEW_PROCESS = """
+import sys, numpy as np, pandas as pd, guardband as gb
+import torch; torch.set_num_threads(1)
+model = gb.load(sys.argv[1])
+frame = pd.read_pickle(sys.argv[2])
+bands = model.predict_interval(frame)
+np.savez(sys.argv[3], lower=bands.lower, point=bands.point, upper=bands.upper)
+print(model.certificate_)
+"""
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"confidence_level": [0.9, 0.5]},
+        {"method": "pav", "rule": "nested"},
+        {"guarantee": "pac", "target_transform": None, "y_min": -50},
+    ],
+)
+def test_predictions_are_bit_identical_in_a_new_process(asked, tmp_path):
+    frame, y = table()
+    model = gb.IntervalRegressor(**QUICK | asked).fit(frame, y)
+    model.save(tmp_path / "m.guardband")
+    frame.to_pickle(tmp_path / "x.pkl")
+    command = [sys.executable, "-c", IN_A_NEW_PROCESS, *(tmp_path / n for n in ("m.guardband", "x.pkl", "out.npz"))]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    bands, out = model.predict_interval(frame), np.load(tmp_path / "out.npz")
+    for side in ("lower", "point", "upper"):
+        np.testing.assert_array_equal(out[side], getattr(bands, side))
+    assert printed.strip() == str(model.certificate_)
+
+
+def test_a_loaded_model_has_its_arguments_and_goes_on(saved):
+    path, model = saved
+    loaded = gb.load(path)
+    assert loaded.get_params() | {"confidence_level": None} == model.get_params() | {"confidence_level": None}
+    assert loaded.confidence_level == (0.9, 0.5)
+    frame, y = table()
+    later = loaded.predict_interval(frame, confidence_level=0.8)
+    assert (later.upper == model.predict_interval(frame, confidence_level=0.8).upper).all()
+    with pytest.raises(gb.OverlapError):
+        loaded.calibrate(frame, y)
+    with pytest.raises(ValueError, match="now missing"):
+        loaded.predict(frame[["a"]])
+    rng = np.random.default_rng(1)
+    loaded.calibrate(frame.assign(a=rng.standard_normal(400)), rng.standard_normal(400))
+    assert loaded.certificate_.n_calibration == 400
+
+
+def test_a_model_without_calibration_can_be_saved(tmp_path):
+    model = gb.IntervalRegressor(**QUICK, calibration_size=None, alpha=Fraction(1, 10)).fit(*table())
+    model.save(tmp_path / "m")
+    loaded = gb.load(tmp_path / "m")
+    assert loaded.alpha == Fraction(1, 10)
+    assert (loaded.predict(table()[0]) == model.predict(table()[0])).all()
+
+
+def test_a_file_holds_no_code_so_an_own_network_is_brought_again(tmp_path):
+    def build(in_features):
+        return nn.Sequential(nn.Linear(in_features, 8), nn.BatchNorm1d(8), gb.nn.TripleHead(8))
+
+    X = np.random.default_rng(0).standard_normal((200, 3))
+    model = gb.IntervalRegressor(**QUICK, network=build).fit(X, X.sum(1))
+    model.save(tmp_path / "m")
+    with pytest.raises(gb.ModelFileError, match=r"a network of your own: pass it as load\(..., network=...\)"):
+        gb.load(tmp_path / "m")
+    loaded = gb.load(tmp_path / "m", network=build)
+    assert (loaded.predict_interval(X).upper == model.predict_interval(X).upper).all()
+
+
+def test_no_pickle_in_the_file(saved):
+    body = saved[0].read_bytes()
+    assert b"pickle" not in body
+    assert b"ctorch" not in body
+    with safe_open(saved[0], framework="pt") as file:
+        assert json.loads(file.metadata()["guardband"])["schema"] == 1
+
+
+def rewritten(path, out, change):
+    with safe_open(path, framework="pt") as file:
+        tensors, metadata = {k: file.get_tensor(k) for k in file.keys()}, file.metadata()  # noqa: SIM118
+    change(tensors, metadata)
+    save_file(tensors, out, metadata)
+
+
+def newer(tensors, metadata):
+    metadata["guardband"] = json.dumps(json.loads(metadata["guardband"]) | {"schema": 2})
+
+
+def other_weight(tensors, metadata):
+    tensors["weights.0.weight"][0, 0, 0] += 1
+
+
+def other_level(tensors, metadata):
+    metadata["guardband"] = metadata["guardband"].replace("0.5", "0.6")
+
+
+def no_json(tensors, metadata):
+    del metadata["guardband"]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (newer, "newer guardband"),
+        (other_weight, "checksum does not match"),
+        (other_level, "checksum does not match"),
+        (no_json, "no guardband model"),
+    ],
+)
+def test_a_changed_file_is_refused_with_the_reason(saved, tmp_path, change, words):
+    rewritten(saved[0], tmp_path / "changed", change)
+    with pytest.raises(gb.ModelFileError, match=words):
+        gb.load(tmp_path / "changed")
+
+
+@pytest.mark.parametrize("keep", [0, 5, 100, -1, -1000])
+def test_a_truncated_file_is_refused(saved, tmp_path, keep):
+    (tmp_path / "cut").write_bytes(saved[0].read_bytes()[:keep])
+    with pytest.raises(gb.ModelFileError, match="damaged or cut short"):
+        gb.load(tmp_path / "cut")
+
+
+def test_any_flipped_byte_is_refused(saved, tmp_path):
+    body = bytearray(saved[0].read_bytes())
+    rng = np.random.default_rng(0)
+    for at in rng.integers(0, len(body), 60):
+        damaged = body.copy()
+        damaged[at] ^= 1 << int(rng.integers(8))
+        (tmp_path / "damaged").write_bytes(damaged)
+        with pytest.raises(gb.ModelFileError):
+            gb.load(tmp_path / "damaged")
+
+
+def test_what_is_no_model_is_refused(tmp_path):
+    (tmp_path / "text").write_text("hello")
+    with pytest.raises(gb.ModelFileError, match="no guardband model"):
+        gb.load(tmp_path / "text")
+    save_file({"a": torch.zeros(1)}, tmp_path / "other")
+    with pytest.raises(gb.ModelFileError, match="no guardband model"):
+        gb.load(tmp_path / "other")
+    with pytest.raises(gb.ModelFileError, match="no model file"):
+        gb.load(tmp_path / "missing")
+    with pytest.raises(FileNotFoundError):
+        gb.load(tmp_path / "missing")
+
+
+def test_a_failed_save_leaves_nothing_behind(saved, tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+    with pytest.raises(OSError, match="disk full"):
+        saved[1].save(tmp_path / "m")
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,115 @@
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+import guardband as gb
+from guardband.data.artificial import PaperModel
+
+MODEL = PaperModel(n_features=6)
+
+
+def rows(n, seed):
+    X, y = MODEL.draw(n, seed)
+    return torch.tensor(X, dtype=torch.float32), torch.tensor(y, dtype=torch.float32)
+
+
+def loader(n=500, seed=2, batch_size=64):
+    return DataLoader(TensorDataset(*rows(n, seed)), batch_size=batch_size)
+
+
+@pytest.fixture(scope="module")
+def network():
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(6, 32), nn.ReLU(), gb.nn.TripleHead(in_features=32))
+    return gb.train(net, loader(1000, seed=1), gb.nn.IntervalLoss(tau=0.1), epochs=10, learning_rate=0.01)
+
+
+def test_a_guarded_network_puts_out_lower_point_upper(network):
+    guarded = gb.calibrate(network, loader(), method="conf-nn", confidence_level=0.9)
+    x, _ = rows(100, 3)
+    out = guarded(x)
+    assert out.shape == (100, 3)
+    assert (out.diff(dim=-1) >= 0).all()
+    torch.testing.assert_close(out[:, 1], network(x)[:, 1])
+    assert guarded.certificate.rank == 451
+
+
+def test_calibration_rows_below_the_threshold_lie_inside_in_single_precision(network):
+    guarded = gb.calibrate(network, loader(), confidence_level=0.9)
+    x, y = rows(500, 2)
+    out = guarded(x)
+    assert ((out[:, 0] <= y) & (y <= out[:, 2])).sum() >= 451
+
+
+def test_it_equals_the_other_door(network):
+    x, y = rows(500, 2)
+    bands = network(x).detach().double().numpy()
+    rule = gb.BandCalibrator(confidence_level=[0.9, 0.5], guarantee="pac").fit(*bands.T, y.numpy())
+    guarded = gb.calibrate(network, loader(), confidence_level=[0.9, 0.5], guarantee="pac")
+    assert guarded.certificate == rule.certificate
+    out = guarded(x)
+    assert out.shape == (500, 3, 2)
+    np.testing.assert_allclose(out[:, 0].detach(), rule.transform(*bands.T).lower, rtol=1e-5, atol=1e-5)
+
+
+def test_later_training_does_not_reach_the_guarded_copy(network):
+    original = nn.Sequential(nn.Dropout(0.5), network).train()
+    guarded = gb.calibrate(original, loader())
+    x, _ = rows(10, 3)
+    before = guarded(x)
+    assert original.training
+    assert not any(module.training for module in guarded.train().modules())
+    with torch.no_grad():
+        network[0].weight += 1
+    try:
+        assert guarded(x).equal(before)
+    finally:
+        with torch.no_grad():
+            network[0].weight -= 1
+
+
+def test_state_dict_carries_setting_and_certificate(network, tmp_path):
+    guarded = gb.calibrate(network, loader(), confidence_level=0.9, guarantee="pac")
+    other = gb.calibrate(network, loader(300, seed=9), confidence_level=0.9)
+    torch.save(guarded.state_dict(), tmp_path / "state.pt")
+    other.load_state_dict(torch.load(tmp_path / "state.pt", weights_only=True))
+    x, _ = rows(10, 3)
+    assert other(x).equal(guarded(x))
+    assert other.certificate == guarded.certificate
+
+
+@pytest.mark.parametrize("rule", ["paper", "fixed-sequence", "nested"])
+def test_pav_takes_a_network_per_tau_in_any_order(rule):
+    torch.manual_seed(0)
+    taus = [0.01, 0.1]
+    networks = [
+        gb.train(
+            gb.nn.FullyConnected(6, (32,)), loader(1000, 1), gb.nn.IntervalLoss(tau), epochs=15, learning_rate=0.01
+        )
+        for tau in taus
+    ]
+    guarded = gb.calibrate(networks, loader(), method="pav", taus=taus, rule=rule)
+    x, y = rows(500, 2)
+    bands = np.moveaxis(np.stack([n(x).detach().double().numpy() for n in networks]), -1, 0)
+    same = gb.BandCalibrator("pav", taus=taus, rule=rule).fit(*bands, y.numpy())
+    assert guarded.certificate == same.certificate
+    np.testing.assert_allclose(guarded(x)[:, 2].detach(), same.transform(*bands).upper, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("net", "batches", "words"),
+    [
+        (nn.Linear(6, 2), None, r"put out \(n, 3\).*found \(64, 2\)"),
+        (nn.Linear(6, 3), None, "cross"),
+        (gb.nn.FullyConnected(6), [], "at least one calibration row"),
+        (gb.nn.FullyConnected(6), [(torch.zeros(2, 6), torch.zeros(2, 1))], r"shape \(n,\)"),
+        (gb.nn.FullyConnected(6), [(torch.zeros(2, 6), torch.tensor([0.0, torch.nan]))], "NaN.*row 1"),
+        ([gb.nn.FullyConnected(6)] * 2, None, r"conf-nn takes 1 network"),
+    ],
+)
+def test_what_cannot_be_calibrated_is_refused(net, batches, words):
+    torch.manual_seed(0)
+    with pytest.raises(ValueError, match=words):
+        gb.calibrate(net, loader() if batches is None else batches)

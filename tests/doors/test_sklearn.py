@@ -1,0 +1,21 @@
+"""All of scikit-learn's own checks of an estimator."""
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import guardband as gb
+
+EXPECTED = {
+    "check_sample_weight_equivalence_on_dense_data": (
+        "weights are not repeated rows here: rows are split at random into training and calibration rows, batches are "
+        "drawn at random, and the guarantee counts every calibration row once, whatever its weight"
+    ),
+}
+
+SMALL = gb.IntervalRegressor(max_epochs=60)
+
+
+@pytest.mark.filterwarnings("ignore")
+@parametrize_with_checks([SMALL], expected_failed_checks=lambda estimator: EXPECTED)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)

@@ -1,0 +1,69 @@
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import guardband as gb
+from guardband.training.health import dead_shares, mean_leaves
+
+
+def test_shares_count_rows_with_a_side_of_no_width():
+    bands = np.array([[[0, 1, 2], [0, 1, 1], [1, 1, 2], [0, 1, 3]], [[0, 1, 2]] * 4], dtype=np.float32)
+    assert dead_shares(bands).tolist() == [0.5, 0]
+
+
+def test_a_mean_leaves_where_nearly_all_responses_lie_on_one_side_of_it():
+    y = np.arange(150.0)
+    bands = np.stack([np.full((150, 3), [-1, 75, 300.0]), np.full((150, 3), [-1, 145, 300.0])]).astype(np.float32)
+    assert mean_leaves(bands, y, [0.1, 0.1]).tolist() == [False, True]
+    assert mean_leaves(bands, y, [0.1, 0.01]).tolist() == [False, False]
+
+
+class Networks:
+    """Builds networks with the paper's ordering whose first ``dead`` ones have a dead upper side."""
+
+    def __init__(self, dead):
+        self.dead = dead
+        self.built = 0
+
+    def __call__(self, in_features):
+        network = nn.Sequential(nn.Linear(in_features, 8), nn.ReLU(), gb.nn.TripleHead(8, ordering="relu"))
+        self.built += 1
+        bias = [-1.0, 0.0, 1.0]
+        if self.built <= self.dead:
+            bias = [-1.0, 0.0, -50.0]
+        with torch.no_grad():
+            network[-1][0].bias[:] = torch.tensor(bias)
+        return network
+
+
+def fit(dead, small):
+    return gb.IntervalRegressor(network=Networks(dead), epochs=20, random_state=0).fit(*small)
+
+
+def test_a_dead_side_is_noticed_warned_of_and_restarted(small):
+    # One network is built to look at its outputs, the next one trains.
+    with pytest.warns(
+        gb.DegenerateBandWarning, match=r"1 of 1 networks had a side of no width.*1 restart\(s\) none has"
+    ):
+        model = fit(2, small)
+    bands = model.predict_interval(small[0])
+    assert np.isfinite(bands.upper).all()
+
+
+@pytest.mark.filterwarnings("ignore:.*the interval is the whole line")
+def test_a_side_that_stays_dead_is_said_to(small):
+    with pytest.warns(gb.DegenerateBandWarning, match=r"2 restart\(s\) 1 still have"):
+        fit(99, small)
+
+
+def test_a_live_network_is_left_alone(small):
+    fit(0, small)
+
+
+def test_a_mean_beyond_the_outer_quantile_is_warned_of():
+    rng = np.random.default_rng(0)
+    X, noise = rng.random((2000, 2)), rng.standard_normal(2000)
+    with pytest.warns(gb.DegenerateBandWarning, match="mean leaves the band"):  # the 98.8% quantile of this one
+        gb.IntervalRegressor(point="mean", epochs=60, random_state=0).fit(X, np.exp(4.5 * noise))
+    gb.IntervalRegressor(point="mean", epochs=60, random_state=0).fit(X, np.exp(0.5 * noise))
