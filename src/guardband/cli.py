@@ -75,7 +75,12 @@ def demo(
 def main() -> None:
     """Run the command line: exit code 2, with one line on standard error, for bad input."""
     try:
-        app()
-    except (ValueError, TypeError, OSError, ModuleNotFoundError) as error:
-        typer.echo(f"guardband: {error}", err=True)
+        sys.exit(app(standalone_mode=False))
+    except typer.Abort:
+        sys.exit(130)
+    except Exception as error:
+        usage = getattr(error, "format_message", None)  # the command line's own errors
+        if usage is None and not isinstance(error, ValueError | TypeError | OSError | ModuleNotFoundError):
+            raise
+        typer.echo(f"guardband: {usage() if usage else error}", err=True)
         sys.exit(2)

@@ -15,6 +15,20 @@
 Every other bad argument is a plain ``ValueError`` or ``TypeError``.
 """
 
+import sys
+import warnings
+from pathlib import Path
+
+_PACKAGE = str(Path(__file__).parent)
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn at the line of the user's that called guardband, so that no later call is silenced by an earlier one."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
+
 
 class ModelFileError(ValueError):
     """A saved model is damaged, tampered with, from a newer version, or no model at all."""

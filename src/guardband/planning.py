@@ -33,9 +33,9 @@ def pac_rows(level: Level, delta: float) -> int:
     >>> pac_rows(0.9, 0.1)
     22
     """
-    p = float(_exact(level))
-    n = max(1, math.floor(math.log(delta) / math.log(p)))
-    while p**n > delta:
+    log_level = math.log1p(-float(1 - _exact(level)))
+    n = max(1, math.floor(math.log(delta) / log_level))
+    while n * log_level > math.log(delta):
         n += 1
     return n
 
@@ -115,13 +115,24 @@ def corollary_epsilon(level: Level, n: int, candidates: int) -> float | None:
     >>> corollary_epsilon(0.9, 1000, 10) is None, round(corollary_epsilon(0.9, 4000, 10), 4)
     (True, 0.054)
     """
-    low, high = 0.0, math.nextafter(float(1 - _exact(level)), 0)
-    if corollary_rows(level, high, candidates) > n:
+    if corollary_fewest_rows(level, candidates) > n:
         return None
+    low, high = 0.0, math.nextafter(float(1 - _exact(level)), 0)
     while high - low > 1e-12:
         middle = (low + high) / 2
         low, high = (low, middle) if corollary_rows(level, middle, candidates) <= n else (middle, high)
     return high
+
+
+def corollary_fewest_rows(level: Level, candidates: int) -> int:
+    """Return the fewest rows for which the corollary says anything: with epsilon just below 1 - level."""
+    return corollary_rows(level, math.nextafter(float(1 - _exact(level)), 0), candidates)
+
+
+def average_fewest_rows(level: Level, candidates: int) -> int:
+    """Return the fewest rows for which pav, asked for average coverage in the sharp form, can be finite."""
+    p = float(_exact(level))
+    return _rows_from_which_on(*[lambda n: average_coverage(n, n, candidates) >= p] * 2)
 
 
 def average_rows(level: Level, epsilon: float, candidates: int) -> int:

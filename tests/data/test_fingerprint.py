@@ -25,13 +25,21 @@ def test_equal_rows_have_equal_prints_whatever_holds_them():
     assert (prints(X, y)[10:20] == prints(X[10:20], y[10:20])).all()
 
 
+def test_prints_survive_single_precision_and_numbers_written_as_text():
+    X, y = RNG.random((50, 2)), RNG.random(50)
+    assert (prints(X.astype(np.float32), y.astype(np.float32)) == prints(X, y)).all()
+    whole = pd.DataFrame({"c": [1, 2, 3]})
+    for other in (whole.astype("category"), whole.astype(str), whole.astype(object)):
+        assert (prints(other, y[:3]) == prints(whole, y[:3])).all()
+
+
 def test_zero_signs_and_nans_are_alike():
     assert (prints(np.array([[0.0, np.nan]]), [0.0]) == prints(np.array([[-0.0, -np.nan]]), [-0.0])).all()
 
 
 def test_a_change_anywhere_changes_the_print():
     X, y = np.zeros((1, 2)), [1.0]
-    others = [(np.array([[1e-300, 0.0]]), y), (np.array([[0.0, 1e-300]]), y), (X, [1.0000001])]
+    others = [(np.array([[1e-30, 0.0]]), y), (np.array([[0.0, 1e-30]]), y), (X, [1.000001])]
     assert len({int(prints(a, b)[0]) for a, b in [(X, y), *others]}) == 4
 
 

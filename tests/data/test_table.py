@@ -30,27 +30,90 @@ def test_every_library_reads_alike():
     assert read[0] == read[1] == read[2]
     assert read[0]["number"] == ("number", [1.5, None, 3.0])
     assert read[0]["yes"] == ("number", [1.0, 0.0, 1.0])
-    assert read[0]["town"] == ("category", ["Wien", None, "Graz"])
+    assert read[0]["town"] == ("mixed", ["Wien", None, "Graz"])
     assert read[0]["day"][1][1] - read[0]["day"][1][0] == 2
 
 
 def test_categoricals_are_categories_even_of_numbers_written_as_text():
     frame = pd.DataFrame({"c": pd.Categorical(["a", "b", None])})
-    assert as_lists(read_table(frame)) == {"c": ("category", ["a", "b", None])}
+    assert as_lists(read_table(frame)) == {"c": ("mixed", ["a", "b", None])}
     assert as_lists(read_table(pl.DataFrame({"c": ["a", "b"]}, schema={"c": pl.Categorical}))) == {
-        "c": ("category", ["a", "b"])
+        "c": ("mixed", ["a", "b"])
     }
+
+
+def encoded(X):
+    return TableEncoder.learn(read_table(X)).encode(read_table(X)).tolist()
 
 
 def test_arrays_tensors_and_lists_read_alike():
     array = np.arange(6.0).reshape(3, 2)
-    for other in (torch.tensor(array), array.tolist(), array.astype(object), array.astype(np.float32)):
-        assert as_lists(read_table(other)) == as_lists(read_table(array))
+    others = (
+        torch.tensor(array),
+        torch.tensor(array).bfloat16(),
+        array.tolist(),
+        array.astype(object),
+        array.astype(int),
+    )
+    for other in others:
+        assert encoded(other) == encoded(array)
+
+
+def test_masked_entries_are_missing():
+    masked = np.ma.masked_array([[1.0], [2.0], [3.0]], [[False], [True], [False]])
+    assert encoded(masked) == encoded(np.array([[1.0], [np.nan], [3.0]]))
 
 
 def test_object_arrays_may_mix_text_and_numbers():
-    table = read_table(np.array([["a", 1], ["b", 2]], dtype=object))
-    assert [c.kind for c in table.columns] == ["category", "number"]
+    encoder = TableEncoder.learn(read_table(np.array([["a", 1], ["b", 2]], dtype=object)))
+    assert [type(code).__name__ for code in encoder.codes] == ["CategoryCode", "NumberCode"]
+
+
+def test_a_cell_is_the_same_whatever_stands_around_it():
+    frame = pd.DataFrame({"c": np.array([1.0, "a", 2.0, True, 2.5], dtype=object)})
+    encoder = TableEncoder.learn(read_table(frame))
+    every = encoder.encode(read_table(frame))
+    for i in range(5):
+        assert encoder.encode(read_table(frame.iloc[[i]]))[0].tolist() == every[i].tolist()
+
+
+def test_categories_of_numbers_stay_themselves_without_the_dtype():
+    for values in ([1.0, 2.0], [1, 2], [True, False], [1.5, 2.5]):
+        encoder = TableEncoder.learn(read_table(pd.DataFrame({"c": pd.Categorical(values)})))
+        out = encoder.encode(read_table(pd.DataFrame({"c": values})))
+        assert out.sum(axis=1).tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("missing", [None, pd.NA, np.nan, pd.NaT])
+@pytest.mark.parametrize("dtype", ["string", "object", "str", "category"])
+def test_missing_text_is_missing(missing, dtype):
+    frame = pd.DataFrame({"c": pd.Series(["a", None, "b"], dtype=dtype)})
+    if dtype == "object":
+        frame = pd.DataFrame({"c": np.array(["a", missing, "b"], dtype=object)})
+    assert encoded(frame) == [[1, 0, 0], [0, 0, 1], [0, 1, 0]]
+
+
+def test_kinds_are_learnt_on_the_rows_given():
+    values = np.array([1.0, 2.0, 3.0, "oops"], dtype=object)[:, None]
+    table = read_table(values)
+    encoder = TableEncoder.learn(table.take(np.arange(3)))
+    assert [type(code).__name__ for code in encoder.codes] == ["NumberCode"]
+    with pytest.raises(ValueError, match="held numbers when the model was fitted, found text"):
+        encoder.encode(table)
+
+
+def test_times_of_day_zones_and_durations_are_days():
+    frame = pl.DataFrame(
+        {
+            "time": [datetime.time(12), datetime.time(6)],
+            "long": [datetime.timedelta(days=2), None],
+            "zone": [datetime.datetime(1970, 1, 2, 1, tzinfo=datetime.timezone(datetime.timedelta(hours=1)))] * 2,
+        }
+    )
+    columns = {c.name: c.values.tolist() for c in read_table(frame).columns}
+    assert columns["time"] == [0.5, 0.25]
+    assert columns["long"][0] == 2
+    assert columns["zone"] == [1, 1]
 
 
 @pytest.mark.parametrize(
@@ -63,6 +126,9 @@ def test_object_arrays_may_mix_text_and_numbers():
         (np.array([[1j]]), ValueError, "Complex data not supported"),
         (csr_array(np.eye(2)), TypeError, "dense"),
         (np.array([[{"a": 1}]], dtype=object), TypeError, "must be a string or a number"),
+        (pl.DataFrame({"c": [[1, 2], [3, 4]]}), TypeError, "must be a string or a number"),
+        (pd.DataFrame({"c": [1j, 2j]}), ValueError, "Complex data not supported"),
+        (np.array([["a", np.inf]], dtype=object), ValueError, "infinity, found it in the column 'x1'"),
     ],
 )
 def test_what_is_no_table_is_refused(X, error, words):
@@ -99,7 +165,9 @@ def test_constant_and_empty_columns_are_harmless():
 
 def test_huge_values_do_not_overflow():
     frame = pd.DataFrame({"x": [1e300, -1e300, 0.0]})
-    assert np.isfinite(TableEncoder.learn(read_table(frame)).encode(read_table(frame))).all()
+    assert np.isfinite(encoded(frame)).all()
+    encoder = TableEncoder.learn(read_table(pd.DataFrame({"x": [0.0, 1e-10]})))
+    assert np.isfinite(encoder.encode(read_table(frame))).all()
 
 
 def test_numbers_that_arrive_as_text_are_read_and_other_text_is_refused():
@@ -107,6 +175,8 @@ def test_numbers_that_arrive_as_text_are_read_and_other_text_is_refused():
     np.testing.assert_allclose(encoder.encode(read_table(pd.DataFrame({"x": ["2"]}))), [[0.0]], atol=1e-7)
     with pytest.raises(ValueError, match="held numbers when the model was fitted"):
         encoder.encode(read_table(pd.DataFrame({"x": ["two"]})))
+    with pytest.raises(ValueError, match="must not contain infinity"):
+        encoder.encode(read_table(pd.DataFrame({"x": ["inf"]})))
 
 
 def test_categories_that_arrive_as_numbers_are_written_out():

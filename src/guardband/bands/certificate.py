@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal
@@ -23,6 +24,7 @@ class Certificate:
     calibration rows that the interval was asked to contain; it exceeds ``n_calibration`` where the interval
     is the whole line. For pav, ``tau`` is the chosen level of the network (0 is the whole line), ``covered``
     its count on the calibration rows, ``candidates`` the size of the grid and ``aim`` what ``rank`` was set for.
+    ``joint`` tells that the promise holds for all levels at once.
     """
 
     kind: Kind
@@ -36,6 +38,7 @@ class Certificate:
     candidates: int = 1
     tau: float | tuple[float, ...] | None = None
     covered: int | tuple[int, ...] | None = None
+    joint: bool = False
     chosen_after: bool = False
     notes: tuple[str, ...] = ()
 
@@ -108,23 +111,21 @@ class Certificate:
         return "\n".join(lines + [f"Note: {note}" for note in self.notes])
 
     def _promise(self) -> str:
-        level = _join(_percent(level) for level in _as_tuple(self.confidence_level))
+        level = _join(map(_percent, _as_tuple(self.confidence_level)))
+        confidence = _percent(1 - self._delta_or_default(None))
+        apart = isinstance(self.confidence_level, tuple)
+        each = "" if not apart else " (all levels at once)" if self.joint else " (each level apart)"
         if self.kind == "marginal" or (self.kind == "pav" and self.aim == "average"):
             return (
-                f"Promise: a new row falls inside its interval with probability at least {level}, "
+                f"Promise: a new row falls inside its interval with probability at least {level}{each}, "
                 "averaged over the draw of the calibration rows."
             )
-        if self.kind == "pac" or self.aim == "pac":
-            assert self.delta is not None
-            return (
-                f"Promise: with probability at least {_percent(1 - self.delta)} over the draw of the calibration "
-                f"rows, the intervals cover at least {level} of all new rows."
-            )
-        bounds = _as_tuple(self.coverage_bound())
+        kept, asked = level, ""
+        if self.kind == "pav" and self.aim == "selection":
+            kept, asked = _join(map(_at_least, _as_tuple(self.coverage_bound()))), f", where {level} was asked for"
         return (
-            f"Promise: with probability at least {_percent(1 - self._delta_or_default(None))} over the draw of the "
-            f"calibration rows, the intervals cover at least {_join(map(_percent, bounds))} of all new rows "
-            f"(asked for: {level})."
+            f"Promise: with probability at least {confidence} over the draw of the calibration rows{each}, the "
+            f"intervals cover at least {kept} of all new rows{asked}."
         )
 
     def _how(self) -> str:
@@ -142,8 +143,8 @@ class Certificate:
         return text
 
     def _given_the_data(self) -> str:
-        expected = _join(map(_percent, _as_tuple(self.expected_coverage)))
-        bounds = _join(map(_percent, _as_tuple(self.coverage_bound())))
+        expected = _join(map(_at_least, _as_tuple(self.expected_coverage)))
+        bounds = _join(map(_at_least, _as_tuple(self.coverage_bound())))
         at_least = "at least " if self.kind == "pav" else ""
         return (
             f"Coverage: {at_least}{expected} expected; given these calibration rows at least {bounds}, with "
@@ -175,7 +176,15 @@ def _as_tuple(entry: Any) -> tuple[Any, ...]:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.4g}%"
+    return f"{100 * share:.10g}%"
+
+
+def _at_least(share: float) -> str:
+    """Return a share in percent, rounded down: 100% is only said of the whole line."""
+    digits = 2
+    while share < 1 and round(100 * share, digits) >= 100:
+        digits += 1
+    return f"{math.floor(100 * share * 10**digits) / 10**digits:.10g}%"
 
 
 def _join(parts: Any) -> str:

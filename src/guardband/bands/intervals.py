@@ -67,7 +67,7 @@ class Intervals:
         if isinstance(self.confidence_level, tuple):
             lower, upper = self.per_level()
             for i, level in enumerate(self.confidence_level):
-                columns[f"lower_{level:g}"], columns[f"upper_{level:g}"] = lower[:, i], upper[:, i]
+                columns[f"lower_{level}"], columns[f"upper_{level}"] = lower[:, i], upper[:, i]
         else:
             columns["lower"], columns["upper"] = self.lower, self.upper
         if set(columns) & set(self.input_names):

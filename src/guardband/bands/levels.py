@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeVar
 
+import numpy as np
+
 T = TypeVar("T")
 Level = float | Fraction
 
@@ -43,6 +45,7 @@ class Levels:
             name, given = "alpha", alpha
         else:
             name, given = "confidence_level", 0.9 if confidence_level is None else confidence_level
+        given = given.item() if isinstance(given, np.ndarray) and given.ndim == 0 else given
         scalar = isinstance(given, numbers.Real | str) or not isinstance(given, Iterable)
         entries = [given] if scalar else list(given)  # type: ignore[arg-type]
         if not entries:
@@ -65,6 +68,10 @@ class Levels:
     def unpack(self, per_level: tuple[T, ...]) -> T | tuple[T, ...]:
         """Return the only entry where one level was asked for, otherwise all of them."""
         return per_level[0] if self.scalar else per_level
+
+    def include(self, others: Levels) -> bool:
+        """Return whether all the others are among these."""
+        return set(others.values) <= set(self.values)
 
     def __len__(self) -> int:
         return len(self.values)

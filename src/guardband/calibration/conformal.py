@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -14,7 +13,7 @@ from guardband.bands.levels import Levels
 from guardband.bands.ranks import marginal_rank, order_statistic, pac_rank
 from guardband.calibration.rule import Array, Calibration, OnInsufficient, Rule
 from guardband.calibration.score import scaled_interval, scaled_score
-from guardband.exceptions import DegenerateBandWarning
+from guardband.exceptions import DegenerateBandWarning, warn
 from guardband.planning import marginal_rows, pac_rows
 
 Guarantee = Literal["marginal", "pac"]
@@ -25,15 +24,15 @@ class SplitConformal(Rule):
     """Scales every band by the k-th smallest score of the calibration rows.
 
     ``guarantee="marginal"`` takes k = ceil(level (n + 1)); ``"pac"`` the least k for which coverage given the
-    data is at least the level with probability 1 - delta, for each level apart, or with ``joint`` for all
-    levels at once. k > n gives the whole line.
+    data is at least the level with probability 1 - delta, or 1 - delta / ``shares`` where several levels are
+    to hold at once. k > n gives the whole line.
     """
 
     method: str
     levels: Levels
     guarantee: Guarantee = "marginal"
     delta: float = 0.1
-    joint: bool = False
+    shares: int = 1
     on_insufficient: OnInsufficient = "inf"
     chosen_after: bool = False
 
@@ -51,11 +50,10 @@ class SplitConformal(Rule):
         ranks = tuple(self._rank(i, n) for i in range(len(self.levels)))
         scales = np.array([order_statistic(summary, k) for k in ranks])
         if any(k <= n and scale == np.inf for k, scale in zip(ranks, scales, strict=True)):
-            warnings.warn(
+            warn(
                 f"{int(np.isinf(summary).sum())} of {n} calibration rows lie beyond a side of no width or have a band "
                 "that is not finite, more than the level leaves out: the interval is the whole line.",
                 DegenerateBandWarning,
-                stacklevel=2,
             )
         certificate = Certificate(
             kind=self.guarantee,
@@ -64,6 +62,7 @@ class SplitConformal(Rule):
             n_calibration=n,
             rank=self.levels.unpack(ranks),
             delta=self.delta if self.guarantee == "pac" else None,
+            joint=self.shares > 1,
             chosen_after=self.chosen_after,
         )
         return Calibration(scales, certificate)
@@ -74,15 +73,15 @@ class SplitConformal(Rule):
         return xp.stack([low for low, _ in both], -1), bands[0, :, 1], xp.stack([high for _, high in both], -1)
 
     def at(self, levels: Levels) -> SplitConformal:
-        """Return the rule for other levels, marked as chosen after calibration."""
-        return replace(self, levels=levels, chosen_after=True)
+        """Return the rule for other levels, marked as chosen after calibration unless they were asked for before."""
+        return replace(self, levels=levels, chosen_after=not self.levels.include(levels))
 
     def _rank(self, i: int, n: int) -> int:
         level = self.levels.values[i]
         if self.guarantee == "marginal":
             k, needed = marginal_rank(level, n), marginal_rows(level)
         else:
-            delta = self.delta / len(self.levels) if self.joint else self.delta
+            delta = self.delta / self.shares
             k, needed = pac_rank(level, n, delta), pac_rows(level, delta)
         if k > n:
             self.whole_line(

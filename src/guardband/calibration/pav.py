@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -13,7 +13,7 @@ from guardband.bands.certificate import Certificate, PavAim
 from guardband.bands.levels import Levels
 from guardband.bands.ranks import average_rank, pac_rank, selection_rank
 from guardband.calibration.rule import Array, Calibration, OnInsufficient, Rule
-from guardband.planning import corollary_epsilon
+from guardband.planning import average_fewest_rows, corollary_epsilon, corollary_fewest_rows, pac_rows
 
 PavRule = Literal["paper", "fixed-sequence", "nested"]
 Average = Literal["corollary", "sharp"]
@@ -46,11 +46,16 @@ class PavSelection(Rule):
     aim: PavAim = "selection"
     average: Average = "sharp"
     delta: float = 0.1
+    shares: int = 1
     on_insufficient: OnInsufficient = "inf"
 
     @property
     def _chosen_among(self) -> int:
         return len(self.taus) if self.rule == "paper" else 1
+
+    @property
+    def _delta_each(self) -> float:
+        return self.delta / self._chosen_among / self.shares
 
     def statistic(self, bands: Array, y: Array) -> Array:
         """Return which bands contain y, ``(K, n, 3), (n,) -> (n, K)``; bands that are not finite do not."""
@@ -80,6 +85,7 @@ class PavSelection(Rule):
             n_calibration=n,
             rank=self.levels.unpack(ranks),
             delta=self.delta,
+            joint=self.shares > 1,
             rule=self.rule,
             aim=self.aim,
             candidates=len(self.taus),
@@ -102,7 +108,9 @@ class PavSelection(Rule):
         return lower.T, point, upper.T
 
     def at(self, levels: Levels) -> PavSelection:
-        """Refuse: pav's choice is tied to the levels it was calibrated for."""
+        """Return the rule for some of its levels; others are refused, since pav's grid is tied to them."""
+        if self.levels.include(levels):
+            return replace(self, levels=levels)
         raise ValueError(
             f"pav was calibrated for confidence_level={self.levels.confidence_level}, found "
             f"{levels.confidence_level}: name all levels before calibration."
@@ -119,13 +127,20 @@ class PavSelection(Rule):
 
     def _rank(self, level: Fraction, n: int) -> int:
         if self.aim == "pac":
-            return pac_rank(level, n, self.delta / self._chosen_among)
+            return pac_rank(level, n, self._delta_each)
         if self.aim == "selection":
             return selection_rank(level, n)
         if self.average == "sharp":
             return average_rank(level, n, self._chosen_among)
         epsilon = corollary_epsilon(level, n, self._chosen_among)
         return n + 1 if epsilon is None else selection_rank(level + Fraction(epsilon), n)
+
+    def _fewest_rows(self, level: Fraction) -> int:
+        if self.aim == "pac":
+            return pac_rows(level, self._delta_each)
+        if self.average == "sharp":
+            return average_fewest_rows(level, self._chosen_among)
+        return corollary_fewest_rows(level, self._chosen_among)
 
     def _choose(self, counts: Array, k: int) -> int:
         passed = counts >= k
@@ -137,7 +152,8 @@ class PavSelection(Rule):
 
     def _why_none(self, level: Fraction, n: int, k: int, counts: Array) -> str:
         if k > n:
-            return f"pav at level {float(level):g} needs more than {n} calibration rows for what was asked of it."
+            needed = self._fewest_rows(level)
+            return f"pav at level {float(level):g} needs at least {needed} calibration rows for this, found {n}."
         return (
             f"pav needs bands that contain {k} of {n} calibration rows; the widest, tau = {self.taus[-1]:g}, contain "
             f"{counts[-1]}: add smaller taus or train longer."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from guardband.bands.certificate import Certificate
 from guardband.bands.levels import Levels
-from guardband.exceptions import InsufficientCalibrationError, InsufficientCalibrationWarning
+from guardband.exceptions import InsufficientCalibrationError, InsufficientCalibrationWarning, warn
 
 Array = NDArray[Any]
 OnInsufficient = Literal["inf", "raise"]
@@ -62,4 +61,4 @@ class Rule(ABC):
         """Say that the interval is the whole line, by a warning or, if asked for, an error."""
         if self.on_insufficient == "raise":
             raise InsufficientCalibrationError(why)
-        warnings.warn(f"{why} The interval is the whole line.", InsufficientCalibrationWarning, stacklevel=2)
+        warn(f"{why} The interval is the whole line.", InsufficientCalibrationWarning)

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from guardband.data.table import Column, Table, categories_from, numbers_from
+from guardband.data.table import Column, Table, categories_from, has_text, numbers_from
 
 Matrix = NDArray[np.float32]
 
 MOST_CATEGORIES = 100
+FURTHEST = 1e6
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,10 @@ class NumberCode:
         """Return ``(n, 1)``, or ``(n, 2)`` with the mark of missing values."""
         values = numbers_from(column)
         missing = np.isnan(values)
-        standard = (np.where(missing, self.fill, values) - self.center) / self.scale
+        with np.errstate(over="ignore"):
+            standard = (np.where(missing, self.fill, values) - self.center) / self.scale
+        # A value a million deviations away says no more than that, and keeps single precision finite.
+        standard = np.clip(standard, -FURTHEST, FURTHEST)
         parts = [standard, missing] if self.marks_missing else [standard]
         return np.stack(parts, axis=1).astype(np.float32)
 
@@ -67,10 +71,10 @@ class CategoryCode:
     def encode(self, column: Column) -> Matrix:
         """Return ``(n, categories + rare + missing)`` of zeros and ones."""
         values = categories_from(column)
-        place = {category: j for j, category in enumerate(self.categories)}
+        place: dict[str | None, int] = {category: j for j, category in enumerate(self.categories)}
         width = len(place) + self.has_rare + self.marks_missing
         if self.marks_missing:
-            place[None] = width - 1  # type: ignore[index]
+            place[None] = width - 1
         rare = len(self.categories) if self.has_rare else -1
         at = np.array([place.get(v, -1 if v is None else rare) for v in values], dtype=np.intp)
         matrix = np.zeros((len(values), width), dtype=np.float32)
@@ -88,7 +92,7 @@ class TableEncoder:
     @classmethod
     def learn(cls, table: Table) -> TableEncoder:
         """Return the encoder learnt on the rows of D1."""
-        codes = [NumberCode.learn(c) if c.kind == "number" else CategoryCode.learn(c) for c in table.columns]
+        codes = [CategoryCode.learn(c) if has_text(c) else NumberCode.learn(c) for c in table.columns]
         return cls(tuple(codes))
 
     def encode(self, table: Table) -> Matrix:
@@ -120,18 +124,18 @@ class PlainNumbers:
     def encode(self, table: Table) -> Matrix:
         """Return the matrix of a table of numbers."""
         for column in table.columns:
-            if column.kind == "category":
+            if has_text(column):
                 raise ValueError(
                     f"A network of your own takes numbers only, found text in the column {column.name!r}: "
                     "encode it first."
                 )
-            missing = np.flatnonzero(np.isnan(column.values))
+            missing = np.flatnonzero(np.isnan(numbers_from(column)))
             if len(missing):
                 raise ValueError(
                     f"A network of your own takes no missing values, found NaN in the column {column.name!r} "
                     f"at {rows_named(missing)}: impute it first."
                 )
-        return np.stack([column.values for column in table.columns], axis=1).astype(np.float32)
+        return np.stack([numbers_from(column) for column in table.columns], axis=1).astype(np.float32)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the encoder for JSON."""

@@ -21,10 +21,10 @@ Genuine twins are common: 3 to 5% of the concrete data's calibration rows have o
 
 
 def fingerprints(table: Table, y: NDArray[np.float64]) -> Prints:
-    """Return one 64-bit number per row of x and y: equal rows have equal numbers, ``(n,)``."""
+    """Return one 64-bit number per row of x and y, ``(n,)``: rows equal in single precision have equal ones."""
     prints = np.zeros(table.n_rows, dtype=np.uint64)
     for column in table.columns:
-        prints = _mix(prints, _bits(column.values) if column.kind == "number" else _text_bits(column.values))
+        prints = _mix(prints, _bits(column.values) if column.kind == "number" else _cell_bits(column.values))
     return _mix(prints, _bits(y))
 
 
@@ -51,14 +51,27 @@ def refuse_overlap(prints: Prints, training: Prints) -> None:
 
 
 def _bits(numbers: NDArray[np.float64]) -> Prints:
-    # One bit pattern for 0.0 and -0.0, and one for every NaN.
-    plain = np.where(np.isnan(numbers), np.nan, numbers + 0.0)
-    return np.ascontiguousarray(plain).view(np.uint64)
+    """Return single precision's bits: the same table may come back as float32.
+
+    One bit pattern for 0.0 and -0.0, and one for every NaN.
+    """
+    with np.errstate(over="ignore"):
+        plain = np.where(np.isnan(numbers), np.nan, numbers + 0.0).astype(np.float32)
+    return plain.view(np.uint32).astype(np.uint64)
 
 
-def _text_bits(values: NDArray[np.object_]) -> Prints:
-    known = {v: np.frombuffer(blake2b(repr(v).encode(), digest_size=8).digest(), np.uint64)[0] for v in set(values)}
-    return np.array([known[v] for v in values], dtype=np.uint64)
+def _cell_bits(cells: NDArray[np.object_]) -> Prints:
+    known = {cell: _one_cell(cell) for cell in set(cells)}
+    return np.array([known[cell] for cell in cells], dtype=np.uint64)
+
+
+def _one_cell(cell: str | float | None) -> np.uint64:
+    """Return a number's bits, also where it is written as text, otherwise a hash of the text."""
+    try:
+        number = np.nan if cell is None else float(cell)
+    except ValueError:
+        return np.uint64(int.from_bytes(blake2b(str(cell).encode(), digest_size=8).digest()))
+    return np.uint64(_bits(np.array([number]))[0])
 
 
 def _mix(prints: Prints, bits: Prints) -> Prints:

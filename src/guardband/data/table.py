@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -10,12 +11,16 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-Kind = Literal["number", "category"]
+Kind = Literal["number", "mixed"]
+Cell = str | float | None
 
 
 @dataclass(frozen=True)
 class Column:
-    """One column: numbers as float64 with NaN for missing, or categories as text with None for missing."""
+    """One column: numbers as float64 with NaN for missing, or mixed cells, each None, a float or text.
+
+    Whether mixed cells are numbers or categories is for the encoder to learn on D1.
+    """
 
     name: str
     kind: Kind
@@ -46,19 +51,33 @@ def read_table(X: Any) -> Table:
     """Return any table-like input as a ``Table``; infinities and empty tables are refused."""
     if hasattr(X, "toarray") and hasattr(X, "nnz"):
         raise TypeError("X must be dense, found a sparse matrix: pass X.toarray().")
-    if hasattr(X, "detach"):
-        X = X.detach().cpu().numpy()
+    X = from_tensor(X)
     frame = nw.from_native(X, eager_only=True, pass_through=True)
-    table = _from_frame(frame) if isinstance(frame, nw.DataFrame) else _from_array(np.asarray(X))
+    table = _from_frame(frame) if isinstance(frame, nw.DataFrame) else _from_array(as_array(X))
     shape = (table.n_rows, len(table.columns))
     if table.n_rows == 0:
         raise ValueError(f"Found array with 0 sample(s) (shape={shape}) while a minimum of 1 is required.")
     if not table.columns:
         raise ValueError(f"Found array with 0 feature(s) (shape={shape}) while a minimum of 1 is required.")
-    endless = [c.name for c in table.columns if c.kind == "number" and np.isinf(c.values).any()]
+    endless = [c.name for c in table.columns if _has_infinity(c)]
     if endless:
         raise ValueError(f"X must not contain infinity, found it in the column {_listed(endless)}.")
     return table
+
+
+def from_tensor(values: Any) -> Any:
+    """Return a torch tensor as a numpy array, anything else as it is."""
+    if not hasattr(values, "detach"):
+        return values
+    tensor = values.detach().cpu()
+    return (tensor.float() if "bfloat16" in str(tensor.dtype) else tensor).numpy()
+
+
+def as_array(values: Any) -> NDArray[Any]:
+    """Return a tensor, list, series or array as an array; masked entries become NaN."""
+    if isinstance(values, np.ma.MaskedArray):
+        return np.asarray(np.ma.filled(values.astype(np.float64), np.nan))
+    return np.asarray(from_tensor(values))
 
 
 def numbers_from(column: Column) -> NDArray[np.float64]:
@@ -66,16 +85,26 @@ def numbers_from(column: Column) -> NDArray[np.float64]:
     if column.kind == "number":
         return column.values
     try:
-        return np.array([np.nan if v is None else float(v) for v in column.values], dtype=np.float64)
+        numbers = np.array([np.nan if v is None else float(v) for v in column.values], dtype=np.float64)
     except ValueError as error:
         raise ValueError(
             f"The column {column.name!r} held numbers when the model was fitted, found text: {error}."
         ) from None
+    if np.isinf(numbers).any():
+        raise ValueError(f"X must not contain infinity, found it in the column {column.name!r}.")
+    return numbers
 
 
-def categories_from(column: Column) -> NDArray[Any]:
+def categories_from(column: Column) -> list[str | None]:
     """Return a column as text, writing whole numbers without a decimal point."""
-    return column.values if column.kind == "category" else _as_text(column.values)
+    return [v if v is None or isinstance(v, str) else _text(v) for v in column.values.tolist()]
+
+
+def has_text(column: Column) -> bool:
+    """Return whether a column holds text, or nothing at all."""
+    return column.kind == "mixed" and (
+        any(isinstance(v, str) for v in column.values) or all(v is None for v in column.values)
+    )
 
 
 def _from_array(array: NDArray[Any]) -> Table:
@@ -99,53 +128,83 @@ def _from_frame(frame: nw.DataFrame[Any]) -> Table:
 
 
 def _frame_column(name: str, series: Any) -> Column:
-    if series.dtype.is_numeric() or series.dtype == nw.Boolean:
+    kind = series.dtype
+    if kind.is_numeric() or kind == nw.Boolean:
         return Column(name, "number", series.cast(nw.Float64).to_numpy().astype(np.float64, copy=True))
-    if series.dtype.is_temporal():
-        return Column(name, "number", _moments(series.to_numpy()))
-    if series.dtype in (nw.Categorical, nw.Enum):
-        series = series.cast(nw.String)
-    return _column(name, np.array(series.to_list(), dtype=object))
+    cells = _cells(name, series.to_list())
+    if kind in (nw.Categorical, nw.Enum):
+        cells = [_text(v) if isinstance(v, float) else v for v in cells]
+    return _mixed(name, cells, numeric=kind.is_temporal())
 
 
 def _column(name: str, values: NDArray[Any]) -> Column:
     if values.dtype.kind in "biuf":
         return Column(name, "number", values.astype(np.float64))
-    if values.dtype.kind in "mM":
-        return Column(name, "number", _moments(values))
-    missing = np.array([v is None or v != v for v in values], dtype=bool)
-    present = values[~missing]
-    strange = next((v for v in present if isinstance(v, dict | list | set | tuple)), None)
-    if strange is not None:
-        raise TypeError(f"Each cell's argument must be a string or a number, found {strange!r} in the column {name!r}.")
-    if not any(isinstance(v, str | bytes) for v in present):
-        numbers = np.full(len(values), np.nan)
-        try:
-            numbers[~missing] = present.astype(np.float64)
-        except (TypeError, ValueError):
-            pass
-        else:
-            return Column(name, "number", numbers)
-    text = np.empty(len(values), dtype=object)
-    text[~missing] = [str(v) for v in present]
-    return Column(name, "category", text)
+    return _mixed(name, _cells(name, values.tolist() if values.dtype.kind in "OUS" else list(values)))
 
 
-def _moments(values: NDArray[Any]) -> NDArray[np.float64]:
-    """Return dates, times and durations as days, NaN where missing."""
-    if values.dtype.kind == "O":
-        values = values.astype("datetime64[us]")
-    unit = "timedelta64[us]" if values.dtype.kind == "m" else "datetime64[us]"
-    days = values.astype(unit).astype(np.int64) / 86_400e6
-    return np.where(np.isnat(values), np.nan, days)
+def _mixed(name: str, cells: list[Cell], numeric: bool = False) -> Column:
+    values = np.empty(len(cells), dtype=object)
+    values[:] = cells
+    column = Column(name, "mixed", values)
+    return Column(name, "number", numbers_from(column)) if numeric else column
 
 
-def _as_text(numbers: NDArray[np.float64]) -> NDArray[Any]:
-    text = np.empty(len(numbers), dtype=object)
-    for i, number in enumerate(numbers):
-        if number == number:
-            text[i] = str(int(number)) if number == int(number) else str(number)
-    return text
+def _cells(name: str, values: list[Any]) -> list[Cell]:
+    """Return every value as None, a float or text; equal values are looked at once."""
+    try:
+        known = {v: _cell(v) for v in set(values)}
+    except TypeError as error:
+        strange = next((v for v in values if isinstance(v, dict | list | set | np.ndarray)), error)
+        raise TypeError(
+            f"Each cell's argument must be a string or a number, found {strange!r} in the column {name!r}."
+        ) from None
+    return [known[v] for v in values]
+
+
+def _cell(value: Any) -> Cell:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, complex | np.complexfloating):
+        raise ValueError("Complex data not supported: X must hold real numbers or text.")
+    if isinstance(value, tuple | frozenset):
+        raise TypeError
+    if value is None or _is_missing(value):
+        return None
+    if isinstance(value, datetime.date | datetime.time | datetime.timedelta | np.datetime64 | np.timedelta64):
+        return _days(value)
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return str(value)
+
+
+def _is_missing(value: Any) -> bool:
+    try:
+        return bool(value != value)
+    except TypeError:  # pandas.NA does not say whether it equals itself
+        return True
+
+
+def _days(moment: Any) -> float:
+    """Return a date, a time of day or a duration in days."""
+    if isinstance(moment, datetime.time):
+        moment = datetime.timedelta(hours=moment.hour, minutes=moment.minute, seconds=moment.second)
+    if isinstance(moment, datetime.datetime) and moment.tzinfo is not None:
+        moment = moment.astimezone(datetime.UTC).replace(tzinfo=None)
+    if isinstance(moment, datetime.timedelta | np.timedelta64):
+        return float(np.timedelta64(moment) / np.timedelta64(1, "us")) / 86_400e6
+    return float(np.datetime64(moment, "us").astype(np.int64)) / 86_400e6
+
+
+def _text(number: float) -> str:
+    return str(int(number)) if number == int(number) else str(number)
+
+
+def _has_infinity(column: Column) -> bool:
+    if column.kind == "number":
+        return bool(np.isinf(column.values).any())
+    return any(isinstance(v, float) and np.isinf(v) for v in column.values)
 
 
 def _listed(names: Sequence[str], most: int = 5) -> str:

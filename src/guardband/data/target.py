@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -10,22 +9,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guardband.data.encoder import center_and_scale, rows_named
-from guardband.exceptions import TargetWarning
+from guardband.data.table import as_array
+from guardband.exceptions import TargetWarning, warn
 
 Array = NDArray[np.float64]
 Transform = Literal["log"]
 
 
-def read_target(y: Any, n_rows: int) -> Array:
+def read_target(y: Any, n_rows: int, first_row: int = 0) -> Array:
     """Return the response as ``(n,)`` float64; NaN and infinity are refused with the rows named."""
-    if hasattr(y, "detach"):
-        y = y.detach().cpu().numpy()
-    array = np.asarray(y)
+    array = as_array(y)
     if array.ndim != 1:
         raise ValueError(f"y must be one column of shape (n,), found shape {array.shape}.")
     if np.iscomplexobj(array):
         raise ValueError("Complex data not supported: y must hold real numbers.")
     try:
+        if array.dtype.kind in "mM":
+            raise TypeError("dates and durations have no unit of length")
         values = array.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"y must hold numbers, found {array.dtype} values: {error}.") from None
@@ -36,7 +36,9 @@ def read_target(y: Any, n_rows: int) -> Array:
         (np.isinf(values), "infinity or a value too large for dtype('float64')"),
     ):
         if holds.any():
-            raise ValueError(f"Input y contains {what}. It must be finite: see {rows_named(np.flatnonzero(holds))}.")
+            raise ValueError(
+                f"Input y contains {what}. It must be finite: see {rows_named(np.flatnonzero(holds) + first_row)}."
+            )
     return values
 
 
@@ -58,11 +60,7 @@ class Target:
         """Return the target standardised on the responses of D1."""
         center, scale = center_and_scale(self.to_work(y))
         if scale == 0:
-            warnings.warn(
-                f"y is constant on the training rows (n = {len(y)}): there is nothing to learn.",
-                TargetWarning,
-                stacklevel=2,
-            )
+            warn(f"y is constant on the training rows (n = {len(y)}): there is nothing to learn.", TargetWarning)
         return Target(self.transform, self.y_min, self.y_max, center, scale or 1.0)
 
     def to_work(self, y: Array) -> Array:

@@ -17,6 +17,7 @@ from guardband.calibration.conformal import Guarantee
 from guardband.calibration.pav import Average, PavRule
 from guardband.calibration.rule import OnInsufficient, Rule
 from guardband.data.encoder import rows_named
+from guardband.data.table import from_tensor
 from guardband.data.target import read_target
 from guardband.methods.method import Method, Wish
 from guardband.methods.registry import method_named
@@ -61,7 +62,7 @@ class BandCalibrator:
         wish = Wish(
             levels=Levels.of(confidence_level, alpha),
             guarantee=guarantee,
-            delta=delta,
+            delta=float(delta),
             joint=joint,
             taus=taus,
             rule=rule,
@@ -107,7 +108,7 @@ class BandCalibrator:
         return self._calibrated
 
     def _bands(self, lower: ArrayLike, point: ArrayLike, upper: ArrayLike) -> Array:
-        sides = [np.asarray(side, dtype=np.float64) for side in (lower, point, upper)]
+        sides = [np.asarray(from_tensor(side), dtype=np.float64) for side in (lower, point, upper)]
         shapes = [side.shape for side in sides]
         if len(set(shapes)) > 1 or sides[0].ndim not in (1, 2) or sides[0].size == 0:
             raise ValueError(f"lower, point and upper must have one shape (n,) or (K, n), n > 0, found {shapes}.")
@@ -124,10 +125,10 @@ class BandCalibrator:
         return bands
 
 
-def refuse_crossing(bands: NDArray[Any]) -> None:
+def refuse_crossing(bands: NDArray[Any], first_row: int = 0) -> None:
     """Raise if lower <= point <= upper fails in ``(K, n, 3)``; bands with NaN are left to the rule."""
     crosses = (bands[:, :, 1:] < bands[:, :, :-1]).any(axis=2) & ~np.isnan(bands).any(axis=2)
-    crossing = np.flatnonzero(crosses.any(axis=0))
+    crossing = np.flatnonzero(crosses.any(axis=0)) + first_row
     if len(crossing):
         raise ValueError(
             f"Bands must satisfy lower <= point <= upper, found {len(crossing)} that cross ({rows_named(crossing)}): "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -14,7 +13,7 @@ from torch import nn
 from guardband.data.encoder import Encoder, PlainNumbers, TableEncoder
 from guardband.data.table import Table
 from guardband.data.target import Target
-from guardband.exceptions import DegenerateBandWarning
+from guardband.exceptions import DegenerateBandWarning, warn
 from guardband.nn import FullyConnected, IntervalLoss
 from guardband.nn.loss import Point
 from guardband.nn.ordering import Ordering
@@ -122,11 +121,10 @@ def learn(
         point == "mean"
         and mean_leaves(predict_bands(trained.members, sample, device), learnt[: len(sample)], taus).any()
     ):
-        warnings.warn(
+        warn(
             "The mean leaves the band: on some of the training rows it lies beyond an outer quantile, so skewed is the "
             'response. The band was stretched to contain it; use point="median" or target_transform="log".',
             DegenerateBandWarning,
-            stacklevel=3,
         )
     return Learned(encoder, target, architecture, trained.members, trained.epochs, x.shape[1], device)
 
@@ -154,10 +152,9 @@ def _restart_dead(
         trained = _replace(trained, dead.tolist(), train(dead.tolist(), attempt))
         dead = np.flatnonzero(dead_shares(bands_of(trained.members)) > DEAD_SHARE)
     outcome = f"{len(dead)} still have" if len(dead) else "none has"
-    warnings.warn(
+    warn(
         f'{found}; after {attempt} restart(s) {outcome}. ordering="softplus" has no dead side.',
         DegenerateBandWarning,
-        stacklevel=4,
     )
     return trained
 

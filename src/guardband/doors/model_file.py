@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import numbers
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +25,7 @@ from safetensors.torch import save as to_bytes
 from torch import Tensor
 
 import guardband
+from guardband.bands.certificate import Certificate
 from guardband.calibration.calibrated import Calibrated
 from guardband.data.encoder import encoder_from_dict
 from guardband.data.target import Target
@@ -43,13 +47,13 @@ def save(model: IntervalRegressor, path: str | os.PathLike[str]) -> None:
     entries = {
         "schema": SCHEMA,
         "written_by": {"guardband": guardband.__version__, "torch": torch.__version__},
-        "params": _plain_params(model),
+        "params": _plain_params(model._fitted_params),
         "features": {
             "names": [str(name) for name in getattr(model, "feature_names_in_", [])],
             "count": model.n_features_in_,
         },
         "encoder": learned.encoder.to_dict(),
-        "target": vars(learned.target),
+        "target": asdict(learned.target),
         "in_features": learned.in_features,
         "epochs": list(learned.epochs),
         "notes": None if calibrated is None else list(calibrated.notes),
@@ -71,24 +75,25 @@ def load(
 
     A model with a network or a method of the user's own needs that object again: a file holds no code.
     """
-    from guardband.doors.table import IntervalRegressor
+    from guardband.doors.table import IntervalRegressor, resolve_device
 
+    resolved = resolve_device(device)
     text, tensors = _read(Path(path))
     try:
         entries = json.loads(text)
-        params = _params(entries["params"], network, method, path)
-        model = IntervalRegressor(**params | {"device": device})
-        _restore(model, entries, tensors)
-    except (KeyError, TypeError, IndexError, RuntimeError) as error:
-        raise ModelFileError(f"{path} does not hold what a guardband model holds: {error}.") from error
+        model = IntervalRegressor(**_params(entries["params"], network, method) | {"device": device})
+        _restore(model, entries, tensors, resolved)
+    except ModelFileError as error:
+        raise ModelFileError(f"{path}: {error}") from None
+    except (KeyError, TypeError, IndexError, RuntimeError, ValueError) as error:
+        raise ModelFileError(f"{path} does not hold what this version of guardband can use: {error}") from error
     return model
 
 
-def _restore(model: IntervalRegressor, entries: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
-    from guardband.doors.table import resolve_device
-
+def _restore(
+    model: IntervalRegressor, entries: Mapping[str, Any], tensors: Mapping[str, Tensor], device: torch.device
+) -> None:
     method, wish, architecture, _, _ = model._settings()
-    device = resolve_device(model.device)
     members = rebuild(architecture, len(entries["epochs"]), entries["in_features"], device)
     prefix = "weights."
     members.restore({name.removeprefix(prefix): t for name, t in tensors.items() if name.startswith(prefix)})
@@ -107,9 +112,12 @@ def _restore(model: IntervalRegressor, entries: Mapping[str, Any], tensors: Mapp
     model.n_iter_ = max(entries["epochs"])
     model._training_prints = tensors["training_prints"].numpy().view(np.uint64)
     model._rule = method.rule(wish)
+    model._fitted_params = model.get_params(deep=False)
     model._calibrated = None
     if entries["certificate"] is not None:
         model._calibrated = Calibrated.by(model._rule, tensors["summary"].numpy(), tuple(entries["notes"]))
+        if model.certificate_ != Certificate.from_dict(entries["certificate"]):
+            raise ModelFileError("what is calibrated here is not what the saved certificate promises.")
 
 
 def _read(path: Path) -> tuple[str, dict[str, Tensor]]:
@@ -152,6 +160,8 @@ def _checksum(text: str, tensors: Mapping[str, Tensor]) -> str:
 
 
 def _write_whole(path: Path, body: bytes) -> None:
+    if path.is_dir() or not path.parent.is_dir():
+        raise OSError(f"A model is saved as a file in a folder that exists, found the path {path}.")
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
     try:
         with os.fdopen(handle, "wb") as file:
@@ -171,37 +181,42 @@ def _umask() -> int:
     return mask
 
 
-def _plain_params(model: IntervalRegressor) -> dict[str, Any]:
-    params = {name: _plain(value) for name, value in model.get_params(deep=False).items() if name != "device"}
-    if callable(model.network):
-        params["network"] = CUSTOM
-    if isinstance(model.method, Method):
-        params["method"] = model.method.name if METHODS.get(model.method.name) is model.method else CUSTOM
-    if not isinstance(model.random_state, int | None):
-        params["random_state"] = None
-    return params
+def _plain_params(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments for JSON; objects that a file cannot hold are marked as the user's own."""
+    network, method, seed = params["network"], params["method"], params["random_state"]
+    known = isinstance(method, str) or METHODS.get(method.name) is method
+    return {name: _plain(value) for name, value in params.items() if name not in ("network", "method", "device")} | {
+        "network": CUSTOM if callable(network) else network,
+        "method": (method if isinstance(method, str) else method.name) if known else CUSTOM,
+        "random_state": _plain(seed) if isinstance(seed, numbers.Integral) else None,
+    }
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Fraction):
-        return str(value)
-    if isinstance(value, np.generic | np.ndarray):
-        return _plain(value.tolist())
-    return [_plain(entry) for entry in value] if isinstance(value, list | tuple) else value
+        return {"fraction": str(value)}
+    if value is None or isinstance(value, str | bool):
+        return value
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    if isinstance(value, numbers.Real | Decimal):
+        return float(str(value))  # what was written in decimal, also where it is float32
+    if isinstance(value, Iterable):
+        return [_plain(entry) for entry in value]
+    return value
 
 
-def _params(saved: Mapping[str, Any], network: Builder | None, method: Method | None, path: Any) -> dict[str, Any]:
-    params = {name: tuple(value) if isinstance(value, list) else value for name, value in saved.items()}
-    for name in ("confidence_level", "alpha"):
-        given = params[name]
-        params[name] = tuple(map(_level, given)) if isinstance(given, tuple) else _level(given)
+def _params(saved: Mapping[str, Any], network: Builder | None, method: Method | None) -> dict[str, Any]:
+    params = {name: _rich(value) for name, value in saved.items()}
     for name, brought in (("network", network), ("method", method)):
         if params[name] == CUSTOM:
             if brought is None:
-                raise ModelFileError(f"{path} was fitted with a {name} of your own: pass it as load(..., {name}=...).")
+                raise ModelFileError(f"it was fitted with a {name} of your own: pass it as load(..., {name}=...).")
             params[name] = brought
     return params
 
 
-def _level(entry: Any) -> Any:
-    return Fraction(entry) if isinstance(entry, str) else entry
+def _rich(value: Any) -> Any:
+    if isinstance(value, dict):
+        return Fraction(value["fraction"])
+    return tuple(map(_rich, value)) if isinstance(value, list) else value

@@ -57,8 +57,15 @@ class GuardedNetwork(nn.Module):
         return torch.frombuffer(bytearray(json.dumps(self.certificate.to_dict()).encode()), dtype=torch.uint8)
 
     def set_extra_state(self, state: Tensor) -> None:
-        """Set the certificate from a state."""
-        self.certificate = Certificate.from_dict(json.loads(bytes(state.tolist())))
+        """Set the certificate from a state; one of another method, rule, grid size or level is refused."""
+        loaded = Certificate.from_dict(json.loads(bytes(state.tolist())))
+        for name in ("method", "confidence_level", "rule", "candidates"):
+            if getattr(loaded, name) != getattr(self.certificate, name):
+                raise ValueError(
+                    f"A state must come from a network calibrated in the same way: {name} is "
+                    f"{getattr(self.certificate, name)!r} here, found {getattr(loaded, name)!r}."
+                )
+        self.certificate = loaded
 
 
 def calibrate(
@@ -85,7 +92,7 @@ def calibrate(
     wish = Wish(
         levels=Levels.of(confidence_level, alpha),
         guarantee=guarantee,
-        delta=delta,
+        delta=float(delta),
         joint=joint,
         taus=taus,
         rule=rule,
@@ -102,7 +109,7 @@ def calibrate(
     copies = [copy.deepcopy(one).eval().requires_grad_(False) for one in networks]
     selected = chosen.rule(wish)
     statistics = [selected.statistic(bands, y) for bands, y in _held_out(copies, loader)]
-    if not statistics:
+    if not any(map(len, statistics)):
         raise ValueError("The loader must give at least one calibration row, found none.")
     return GuardedNetwork(copies, Calibrated.by(selected, selected.summarise(statistics)))
 
@@ -110,18 +117,21 @@ def calibrate(
 @torch.no_grad()
 def _held_out(networks: Sequence[nn.Module], loader: Iterable[Any]) -> Iterable[tuple[Any, Any]]:
     """Give the bands ``(K, n, 3)`` and responses ``(n,)`` of each batch, in float64."""
+    first_row = 0
     for item in loader:
         x, y = pair(item)
         outputs = [network(x.to(_device(network))) for network in networks]
         for out in outputs:
-            if out.shape != (len(y), 3):
+            found = tuple(out.shape) if isinstance(out, Tensor) else type(out).__name__
+            if found != (len(y), 3):
                 raise ValueError(
-                    f"The network must put out (n, 3) = lower, point, upper for n = {len(y)} rows, found "
-                    f"{tuple(out.shape)}: end it with gb.nn.TripleHead."
+                    f"The network must put out (n, 3) = lower, point, upper for n = {len(y)} rows, found {found}: "
+                    "end it with gb.nn.TripleHead."
                 )
         bands = torch.stack(outputs).double().cpu().numpy()
-        refuse_crossing(bands)
-        yield bands, read_target(y, len(y))
+        refuse_crossing(bands, first_row)
+        yield bands, read_target(y, len(y), first_row)
+        first_row += len(y)
 
 
 def _device(network: nn.Module) -> torch.device:

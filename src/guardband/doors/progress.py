@@ -26,13 +26,15 @@ class FitProgress:
         if not self._shown or time.monotonic() - self._started < PATIENCE_S:
             return
         if self._bar is None:
+            console = Console(stderr=True)
             self._bar = Progress(
                 TextColumn("{task.description}"),
                 BarColumn(),
                 TextColumn("epoch {task.completed} of at most {task.total}"),
                 TimeElapsedColumn(),
                 TimeRemainingColumn(),
-                console=Console(stderr=True),
+                console=console,
+                transient=console.is_terminal,
             )
             self._bar.start()
         if what not in self._tasks:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from os import PathLike
 from typing import Any, Literal
 
@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import DataConversionWarning, NotFittedError
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from guardband.bands.certificate import Certificate
 from guardband.bands.intervals import Intervals
@@ -23,11 +23,13 @@ from guardband.calibration.calibrated import Calibrated
 from guardband.calibration.conformal import Guarantee
 from guardband.calibration.pav import Average, PavRule
 from guardband.calibration.rule import OnInsufficient, Rule
+from guardband.data.encoder import PlainNumbers
 from guardband.data.fingerprint import Prints, count_overlap, fingerprints, refuse_overlap
-from guardband.data.table import Table, read_table
+from guardband.data.table import Table, as_array, read_table
 from guardband.data.target import Target, Transform, read_target
 from guardband.doors.learning import Architecture, Builder, Learned, learn
 from guardband.doors.progress import FitProgress
+from guardband.exceptions import warn
 from guardband.methods.method import Method, Wish
 from guardband.methods.registry import method_named
 from guardband.nn.loss import Point
@@ -169,15 +171,23 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """
         method, wish, architecture, recipe, target = self._settings()
         table = read_table(X)
+        validate_data(BaseEstimator(), X, skip_check_array=True)  # column names that cannot be kept are refused now
         response = self._read_target(y, table.n_rows)
-        weight = None if sample_weight is None else self._weights(sample_weight, table.n_rows)
+        target.to_work(response)
+        if architecture.builder is not None:
+            PlainNumbers().encode(table)
         random = check_random_state(self.random_state)
         d1, d2 = self._split(table.n_rows, random)
+        weight = None if sample_weight is None else self._weights(sample_weight, table.n_rows)
+        if weight is not None:
+            d1 = d1[weight[d1] > 0]
+            if len(d1) < 2:
+                raise ValueError(f"At least 2 training rows must have a positive sample_weight, found {len(d1)}.")
         with FitProgress(self.verbose) as progress:
             learned = learn(
                 table.take(d1),
                 response[d1],
-                None if weight is None else weight[d1],
+                None if weight is None else weight[d1] / weight[d1].max(),
                 method.taus(wish),
                 architecture,
                 recipe,
@@ -198,6 +208,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.n_features_in_ = len(table.columns)
         self.n_iter_ = max(learned.epochs)
         self._learned, self._rule, self._training_prints, self._calibrated = learned, rule, prints[d1], calibrated
+        self._fitted_params = self.get_params(deep=False)
         return self
 
     def calibrate(self, X: Any, y: Any) -> IntervalRegressor:
@@ -270,20 +281,23 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         wish = Wish(
             levels=Levels.of(self.confidence_level, self.alpha),
             guarantee=self.guarantee,
-            delta=self.delta,
+            delta=float(self.delta),
             joint=self.joint,
-            tau=self.tau,
+            tau=None if self.tau is None else float(self.tau),
             taus=self.taus,
             rule=self.rule,
             average=self.average,
             on_insufficient=self.on_insufficient,
         )
-        if not callable(self.network) and self.network not in NETWORKS:
+        own = callable(self.network) and not isinstance(self.network, torch.nn.Module)
+        if not own and self.network not in NETWORKS:
             raise ValueError(
-                f"network must be one of {', '.join(NETWORKS)}, or a callable that builds a module, "
-                f"found {self.network!r}."
+                f"network must be one of {', '.join(NETWORKS)}, or a function of the number of columns that builds a "
+                f"module, found {self.network!r}."
             )
         default = NETWORKS["tabular" if callable(self.network) else self.network]
+        if not isinstance(self.hidden, Iterable):
+            raise ValueError(f"hidden must be a sequence of widths, such as (200,), found {self.hidden!r}.")
         architecture = Architecture(
             tuple(self.hidden),
             self.activation,
@@ -301,16 +315,24 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         )
         if self.target_transform not in (None, "log"):
             raise ValueError(f"target_transform must be None or 'log', found {self.target_transform!r}.")
-        if self.y_min is not None and self.y_max is not None and not self.y_min < self.y_max:
-            raise ValueError(f"y_min must be below y_max, found {self.y_min} and {self.y_max}.")
-        return method, wish, architecture, recipe, Target(self.target_transform, self.y_min, self.y_max)
+        y_min, y_max = (None if bound is None else float(bound) for bound in (self.y_min, self.y_max))
+        if not all(math.isfinite(bound) for bound in (y_min, y_max) if bound is not None):
+            raise ValueError(f"y_min and y_max must be finite or None, found {y_min} and {y_max}.")
+        if y_min is not None and y_max is not None and not y_min < y_max:
+            raise ValueError(f"y_min must be below y_max, found {y_min} and {y_max}.")
+        return method, wish, architecture, recipe, Target(self.target_transform, y_min, y_max)
 
     def _read_target(self, y: Any, n_rows: int) -> Array:
         if y is None:
             raise ValueError("IntervalRegressor requires y to be passed, but the target y is None.")
-        if hasattr(y, "detach"):
-            y = y.detach().cpu().numpy()
-        return read_target(column_or_1d(y, warn=True), n_rows)
+        array = as_array(y)
+        if array.ndim == 2 and array.shape[1] == 1:
+            array = array[:, 0]
+            warn(
+                "A column-vector y was passed when a 1d array was expected.",
+                DataConversionWarning,
+            )
+        return read_target(array, n_rows)
 
     def _read_features(self, X: Any) -> Table:
         table = read_table(X)
@@ -319,8 +341,8 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _weights(self, sample_weight: Any, n_rows: int) -> Array:
         weight: Array = _check_sample_weight(sample_weight, np.empty((n_rows, 1)), dtype=np.float64)
-        if (weight < 0).any() or not weight.any():
-            raise ValueError("sample_weight must not be negative, nor zero for all rows.")
+        if (weight < 0).any():
+            raise ValueError("sample_weight must not be negative.")
         return weight
 
     def _split(self, n: int, random: np.random.RandomState) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -372,6 +394,8 @@ def resolve_device(name: str) -> torch.device:
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
-        return torch.device(name)
-    except RuntimeError as error:
-        raise ValueError(f"device must be 'auto' or a name that torch knows, found {name!r}.") from error
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise ValueError(f"device must be 'auto' or one that torch has here, found {name!r}: {error}") from error
+    return device

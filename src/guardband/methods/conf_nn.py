@@ -17,4 +17,4 @@ class ConfNN(Method):
 
     def rule(self, wish: Wish) -> SplitConformal:
         """Return split conformal with the guarantee asked for."""
-        return SplitConformal(self.name, wish.levels, wish.guarantee, wish.delta, wish.joint, wish.on_insufficient)
+        return SplitConformal(self.name, wish.levels, wish.guarantee, wish.delta, wish.shares, wish.on_insufficient)

@@ -37,6 +37,8 @@ class Wish:
             if getattr(self, name) not in words:
                 listed = ", ".join(repr(word) for word in words)
                 raise ValueError(f"{name} must be one of {listed}, found {getattr(self, name)!r}.")
+        if self.joint and self.guarantee != "pac":
+            raise ValueError(f'joint=True must go with guarantee="pac", found guarantee={self.guarantee!r}.')
         if not 0 < self.delta < 1:
             raise ValueError(f"delta must lie strictly between 0 and 1, found {self.delta}.")
         if self.tau is not None and not 0 < self.tau < 1:
@@ -49,6 +51,11 @@ class Wish:
                 )
             if len(set(self.taus)) < len(self.taus):
                 raise ValueError(f"taus must differ, found {list(self.taus)}.")
+
+    @property
+    def shares(self) -> int:
+        """Among how many levels delta is shared."""
+        return len(self.levels) if self.joint else 1
 
 
 class Method(ABC):

@@ -30,5 +30,6 @@ class Pav(Method):
             "average" if wish.average else "pac" if wish.guarantee == "pac" else "selection",
             wish.average or "sharp",
             wish.delta,
+            wish.shares,
             wish.on_insufficient,
         )

@@ -79,7 +79,7 @@ def pair(item: Any) -> tuple[Tensor, Tensor]:
     """Return a loader's item as inputs and responses ``(n,)``."""
     if not isinstance(item, list | tuple) or len(item) != 2:
         raise ValueError(f"A loader must give pairs (x, y), found {type(item).__name__}.")
-    x, y = item
+    x, y = (torch.as_tensor(part) for part in item)
     if y.ndim != 1:
         raise ValueError(f"A loader's y must have the shape (n,), found {tuple(y.shape)}: use y.squeeze(-1).")
     return x, y

@@ -59,7 +59,7 @@ def train_members(
         if recipe.epochs == "cv" and len(rows) >= 2 * recipe.folds:
             best = _best_epochs(build, seeds, loss, rows, recipe, seed, progress)
         else:
-            best = (recipe.epochs if isinstance(recipe.epochs, int) else recipe.max_epochs,) * len(seeds)
+            best = (recipe.max_epochs if isinstance(recipe.epochs, str) else int(recipe.epochs),) * len(seeds)
         return _train_fixed(build, seeds, loss, rows, best, recipe, seed, progress)
 
 

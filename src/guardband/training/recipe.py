@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from dataclasses import dataclass
 from typing import Literal
 
@@ -27,10 +28,16 @@ class Recipe:
     validation_share: float = 0.15
 
     def __post_init__(self) -> None:
-        if not (self.epochs in ("cv", "early") or (isinstance(self.epochs, int) and self.epochs >= 1)):
+        if self.epochs not in ("cv", "early") and not _is_count(self.epochs):
             raise ValueError(f'epochs must be a whole number of at least 1, "cv" or "early", found {self.epochs!r}.')
-        for name in ("learning_rate", "batch_size", "max_epochs", "patience"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} must be positive, found {getattr(self, name)}.")
+        for name in ("batch_size", "max_epochs", "patience"):
+            if not _is_count(getattr(self, name)):
+                raise ValueError(f"{name} must be a whole number of at least 1, found {getattr(self, name)!r}.")
+        if not self.learning_rate > 0:
+            raise ValueError(f"learning_rate must be positive, found {self.learning_rate}.")
         if not self.weight_decay >= 0:
             raise ValueError(f"weight_decay must not be negative, found {self.weight_decay}.")
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool) and int(value) >= 1

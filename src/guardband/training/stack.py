@@ -97,8 +97,12 @@ class Stack(Members):
 
     def restore(self, state: State) -> None:
         """Set all parameters and buffers from a snapshot."""
+        own = self._state()
+        shapes, given = ({name: tuple(t.shape) for name, t in s.items()} for s in (own, state))
+        if shapes != given:
+            raise ValueError(f"A state must fit the networks, whose tensors are {shapes}, found {given}.")
         with torch.no_grad():
-            for name, t in self._state().items():
+            for name, t in own.items():
                 t.copy_(state[name])
 
     def _state(self) -> State:

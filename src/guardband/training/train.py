@@ -28,6 +28,8 @@ def train(
     ``loader`` gives pairs ``(x, y)`` with y of shape ``(n,)`` and can be iterated many times, such as a
     ``DataLoader``. ``after_epoch(epoch)`` is called after every epoch; returning ``True`` ends the training.
     """
+    if isinstance(epochs, str):
+        raise ValueError(f"epochs must be a whole number of at least 1, found {epochs!r}.")
     Recipe(epochs, learning_rate, weight_decay)
     device = next(network.parameters()).device
     train_loop(
