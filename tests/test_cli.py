@@ -28,7 +28,11 @@ def command(*arguments):
 
 
 def test_bad_usage_is_exit_code_2_with_one_line_and_nothing_written(tmp_path):
-    assert command("demo", "--rows", "3").returncode == 2
+    few = command("demo", "--rows", "3")
+    assert few.returncode == 2
+    assert few.stderr.startswith("guardband: Invalid value for '--rows'")
+    assert len(few.stderr.splitlines()) == 1
+    assert few.stdout == ""
     (tmp_path / "file").write_text("")
     refused = command("demo", "--rows", "400", "-o", str(tmp_path / "file" / "folder"))
     assert refused.returncode == 2

@@ -1,3 +1,5 @@
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from scipy.stats import beta, binom
@@ -77,3 +79,14 @@ def test_sharp_average_needs_far_fewer_rows_than_the_corollary():
     assert n < planning.corollary_rows(0.9, 0.02, 10) / 10
     for later in range(n, n + 200):
         assert average_coverage(int(np.ceil(0.92 * later - 1e-9)), later, 10) >= 0.9
+
+
+def test_fewest_rows_for_average_coverage():
+    n = planning.average_fewest_rows(0.9, 10)
+    assert average_coverage(n, n, 10) >= 0.9 > average_coverage(n - 1, n - 1, 10)
+    assert planning.average_fewest_rows(0.9, 1) == planning.marginal_rows(0.9)
+    assert planning.corollary_fewest_rows(0.9, 10) == pytest.approx(1050, abs=10)
+
+
+def test_pac_rows_of_a_level_next_to_one():
+    assert planning.pac_rows(1 - Fraction(1, 10**17), 0.1) == pytest.approx(np.log(10) * 1e17)

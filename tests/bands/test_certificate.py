@@ -64,3 +64,21 @@ def test_words_name_promise_numbers_assumption_and_limits():
     text = str(gb.Certificate("pac", "conf-nn", 0.9, 1000, 913, delta=0.1))
     for part in ("90%", "rank 913 of 1,000", "independent and identically distributed", "Not promised"):
         assert part in text
+
+
+def test_words_never_promise_more_than_the_numbers():
+    nearly = gb.Certificate("marginal", "conf-nn", 0.99999, 200_000, 199_999)
+    assert "at least 99.999%, averaged" in str(nearly)
+    assert "100%" not in str(nearly)
+    few = gb.Certificate("marginal", "conf-nn", 0.9, 50, 46)
+    assert f"{few.coverage_bound(0.1):.6f}" == "0.846452"
+    assert "at least 84.64%" in str(few)
+    assert "99.9999%" in str(gb.Certificate("pac", "conf-nn", 0.9, 1000, 950, delta=1e-6))
+    assert "100% expected" in str(gb.Certificate("marginal", "conf-nn", 0.9, 5, 6))
+
+
+def test_words_tell_levels_apart_from_levels_at_once():
+    apart = gb.Certificate("pac", "conf-nn", (0.9, 0.5), 1000, (913, 520), delta=0.1)
+    joint = gb.Certificate("pac", "conf-nn", (0.9, 0.5), 1000, (916, 526), delta=0.1, joint=True)
+    assert "(each level apart)" in str(apart)
+    assert "(all levels at once)" in str(joint)

@@ -30,3 +30,9 @@ def test_pandas_keeps_the_input_index():
     bands = gb.Intervals(ONE.lower, ONE.point, ONE.upper, 0.9, index=pd.Index(["a", "b"]))
     assert list(bands.to_pandas().index) == ["a", "b"]
     assert isinstance(bands.to_polars(), pl.DataFrame)
+
+
+def test_levels_that_differ_late_keep_their_own_columns():
+    levels = (0.9999991, 0.9999992)
+    bands = gb.Intervals(np.zeros((1, 2)), np.zeros(1), np.ones((1, 2)), levels)
+    assert len(bands.to_pandas().columns) == 5

@@ -54,3 +54,7 @@ def test_other_things_are_no_levels(given, error):
 def test_a_level_named_twice_is_refused():
     with pytest.raises(ValueError, match="twice"):
         Levels.of([0.9, 0.9])
+
+
+def test_an_array_of_no_dimension_is_one_level():
+    assert Levels.of(np.array(0.9)) == Levels.of(0.9)

@@ -1,5 +1,6 @@
 """Split conformal, held to its exact laws."""
 
+import warnings
 from fractions import Fraction
 
 import numpy as np
@@ -179,3 +180,29 @@ def test_a_level_may_be_chosen_later_and_the_certificate_says_so():
     assert later.certificate.chosen_after
     assert not direct.certificate.chosen_after
     assert not rule.transform([0.0], [0.5], [2.0], alpha=0.1).certificate.chosen_after
+
+
+def test_a_level_that_was_asked_for_is_not_chosen_after():
+    rule = fitted(500, confidence_level=[0.9, 0.5])
+    assert not rule.transform([0.0], [0.5], [2.0], confidence_level=0.5).certificate.chosen_after
+    assert rule.transform([0.0], [0.5], [2.0], confidence_level=[0.5, 0.6]).certificate.chosen_after
+
+
+def test_one_of_joint_levels_keeps_its_share_of_delta():
+    rule = fitted(500, confidence_level=[0.9, 0.8], guarantee="pac", joint=True)
+    one = rule.transform([0.0], [0.5], [2.0], confidence_level=0.8)
+    assert one.certificate.rank == rule.certificate.rank[1]
+
+
+def test_joint_needs_pac():
+    with pytest.raises(ValueError, match='must go with guarantee="pac"'):
+        gb.BandCalibrator(joint=True)
+
+
+def test_every_call_is_warned_of_at_the_callers_line(recwarn):
+    warnings.simplefilter("default")
+    for _ in range(2):
+        fitted(5)
+    gb.BandCalibrator().fit(np.zeros(3), np.ones(3), np.full(3, 2.0), np.ones(3))
+    assert {w.filename for w in recwarn} == {__file__}
+    assert len({w.lineno for w in recwarn}) == 2

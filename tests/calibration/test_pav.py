@@ -174,3 +174,20 @@ def test_other_grids_are_refused(taus):
 def test_average_and_pac_exclude_each_other():
     with pytest.raises(ValueError, match="not both"):
         gb.BandCalibrator("pav", taus=[0.1], average="sharp", guarantee="pac")
+
+
+def test_one_of_its_levels_is_given_later_and_joint_levels_share_delta():
+    y = np.random.default_rng(0).standard_normal(2000)
+    asked = {"confidence_level": [0.9, 0.5], "taus": [0.5, 0.1, 0.01], "guarantee": "pac"}
+    rule = gb.BandCalibrator("pav", **asked).fit(*bands_for(y, [0.7, 1.7, 3.0]), y)
+    one = rule.transform(*bands_for(np.zeros(1), [0.7, 1.7, 3.0]), confidence_level=0.5)
+    assert one.certificate.rank == rule.certificate.rank[1]
+    assert one.lower.shape == (1,)
+    joint = gb.BandCalibrator("pav", **asked, joint=True).fit(*bands_for(y, [0.7, 1.7, 3.0]), y)
+    assert joint.certificate.rank[0] > rule.certificate.rank[0]
+
+
+@pytest.mark.parametrize(("asked", "rows"), [({"guarantee": "pac"}, 22), ({"average": "sharp"}, 9)])
+def test_a_whole_line_names_the_rows_needed(asked, rows):
+    with pytest.warns(gb.InsufficientCalibrationWarning, match=f"needs at least {rows} calibration rows"):
+        gb.BandCalibrator("pav", taus=[0.1], **asked).fit([[0.0] * 5], [[1.0] * 5], [[2.0] * 5], [1.0] * 5)

@@ -56,3 +56,10 @@ def test_bounds_cut_intervals_off():
     target = Target(None, 0.0, 10.0)
     lower, point, upper = target.to_units(np.array([-3.0]), np.array([-1.0]), np.array([np.inf]))
     assert (lower[0], point[0], upper[0]) == (0, 0, 10)
+
+
+def test_dates_are_no_response_and_masked_rows_are_missing():
+    with pytest.raises(ValueError, match="must hold numbers, found datetime64"):
+        read_target(np.array(["2024-01-01", "NaT"], dtype="datetime64[s]"), 2)
+    with pytest.raises(ValueError, match=r"NaN.*row 1"):
+        read_target(np.ma.masked_array([1.0, 2.0], [False, True]), 2)

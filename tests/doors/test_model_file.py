@@ -2,6 +2,7 @@ import json
 import os
 import subprocess
 import sys
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -13,6 +14,8 @@ from safetensors.torch import save_file
 from torch import nn
 
 import guardband as gb
+from guardband.doors.model_file import _checksum
+from guardband.methods.conf_nn import ConfNN
 
 QUICK = {"hidden": (16,), "epochs": 5, "random_state": 0}
 
@@ -184,3 +187,68 @@ def test_a_failed_save_leaves_nothing_behind(saved, tmp_path, monkeypatch):
     with pytest.raises(OSError, match="disk full"):
         saved[1].save(tmp_path / "m")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_keeps_the_arguments_of_the_fit(tmp_path):
+    frame, y = table()
+    model = gb.IntervalRegressor(**QUICK).fit(frame, y)
+    before = model.predict_interval(frame).upper
+    model.set_params(confidence_level=0.5, hidden=(32,))
+    model.save(tmp_path / "m")
+    assert (gb.load(tmp_path / "m").predict_interval(frame).upper == before).all()
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"confidence_level": np.float32(0.8)},
+        {"y_min": np.int64(-100), "y_max": Decimal(100)},
+        {"guarantee": "pac", "delta": np.float32(0.1)},
+        {"method": "pav", "taus": pd.Series([0.1, 0.05])},
+        {"tau": Fraction(1, 10), "hidden": range(3, 5)},
+        {"random_state": np.random.RandomState(0), "alpha": [Fraction(1, 10), Fraction(1, 3)]},
+    ],
+)
+def test_arguments_of_any_number_type_survive(asked, tmp_path):
+    frame, y = table()
+    model = gb.IntervalRegressor(**QUICK | asked).fit(frame, y)
+    model.save(tmp_path / "m")
+    loaded = gb.load(tmp_path / "m")
+    assert loaded.certificate_ == model.certificate_
+    assert (loaded.predict_interval(frame).upper == model.predict_interval(frame).upper).all()
+
+
+def test_another_network_or_method_than_saved_is_refused(tmp_path):
+    def build(width):
+        return lambda d: nn.Sequential(nn.Linear(d, width), gb.nn.TripleHead(width))
+
+    class Mine(ConfNN):
+        name = "mine"
+
+    X = np.random.default_rng(0).standard_normal((200, 3))
+    gb.IntervalRegressor(Mine(), **QUICK, network=build(1)).fit(X, X.sum(1)).save(tmp_path / "m")
+    gb.load(tmp_path / "m", network=build(1), method=Mine())
+    with pytest.raises(gb.ModelFileError, match="A state must fit the networks"):
+        gb.load(tmp_path / "m", network=build(8), method=Mine())
+    with pytest.raises(gb.ModelFileError, match="not what the saved certificate promises"):
+        gb.load(tmp_path / "m", network=build(1), method=ConfNN())
+
+
+def test_a_method_this_version_does_not_know_is_refused(saved, tmp_path):
+    def unknown(tensors, metadata):
+        metadata["guardband"] = metadata["guardband"].replace("conf-nn", "conf-xx")
+        metadata["sha256"] = _checksum(metadata["guardband"], tensors)
+
+    rewritten(saved[0], tmp_path / "unknown", unknown)
+    with pytest.raises(gb.ModelFileError, match="this version of guardband can use: method must be one of"):
+        gb.load(tmp_path / "unknown")
+
+
+def test_paths_and_devices_that_are_not_there(saved, tmp_path):
+    for path in (tmp_path, tmp_path / "missing" / "m"):
+        with pytest.raises(OSError, match="in a folder that exists"):
+            saved[1].save(path)
+    with pytest.raises(gb.ModelFileError):
+        gb.load(tmp_path)
+    with pytest.raises(ValueError, match="device must be"):
+        gb.load(saved[0], device="cuda:99")

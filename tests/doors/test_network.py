@@ -1,3 +1,5 @@
+import copy
+
 import numpy as np
 import pytest
 import torch
@@ -113,3 +115,34 @@ def test_what_cannot_be_calibrated_is_refused(net, batches, words):
     torch.manual_seed(0)
     with pytest.raises(ValueError, match=words):
         gb.calibrate(net, loader() if batches is None else batches)
+
+
+def test_a_state_of_another_calibration_is_refused(network):
+    here = gb.calibrate(network, loader(), confidence_level=0.9)
+    other = gb.calibrate(network, loader(), confidence_level=0.8)
+    with pytest.raises(ValueError, match=r"confidence_level is 0\.9 here, found 0\.8"):
+        here.load_state_dict(other.state_dict())
+
+
+def test_half_precision_and_named_rows(network):
+    narrow = gb.calibrate(copy.deepcopy(network).bfloat16(), [(x.bfloat16(), y.bfloat16()) for x, y in loader()])
+    assert narrow(rows(3, 0)[0].bfloat16()).shape == (3, 3)
+    x, y = rows(100, 0)
+    y[70] = torch.nan
+    with pytest.raises(ValueError, match=r"NaN.*row 70"):
+        gb.calibrate(network, [(x[:64], y[:64]), (x[64:], y[64:])])
+
+
+def test_empty_batches_hold_no_rows(network):
+    with pytest.raises(ValueError, match="at least one calibration row"):
+        gb.calibrate(network, [(torch.zeros(0, 6), torch.zeros(0))])
+
+
+class Tuple(nn.Module):
+    def forward(self, x):
+        return x, x
+
+
+def test_other_outputs_are_named():
+    with pytest.raises(ValueError, match="found tuple"):
+        gb.calibrate(Tuple(), loader())

@@ -222,6 +222,13 @@ def test_weights_weigh_training(small):
     weight = (X[:, 0] < 0.5).astype(float)
     model = quick(epochs=40).fit(X, shifted, sample_weight=weight)
     assert abs(np.median(model.predict(X)) - np.median(y)) < 15
+    huge = quick().fit(X, y, sample_weight=np.full(400, 1e39)).predict(X)
+    assert (huge == quick().fit(X, y, sample_weight=np.full(400, 1e-46)).predict(X)).all()
+    few = np.zeros(400)
+    few[:120] = 1
+    assert quick(epochs="early", max_epochs=40).fit(X, y, sample_weight=few).n_iter_ > 1
+    with pytest.raises(ValueError, match=r"At least 2 training rows must have a positive sample_weight, found [01]"):
+        quick().fit(X, y, sample_weight=np.eye(400)[0])
     with pytest.raises(ValueError, match="sample_weight must not be negative"):
         quick().fit(X, y, sample_weight=-weight)
 
@@ -284,6 +291,14 @@ def test_a_network_of_ones_own(small):
         {"y_min": 3, "y_max": 2},
         {"device": "nowhere"},
         {"batch_size": 0},
+        {"batch_size": 32.5},
+        {"max_epochs": 2.5},
+        {"epochs": True},
+        {"hidden": 16},
+        {"network": nn.Linear(3, 3)},
+        {"y_min": float("nan")},
+        {"device": "cuda:99"},
+        {"joint": True},
     ],
 )
 def test_bad_arguments_are_refused_and_nothing_is_fitted(wrong, small):
@@ -320,6 +335,16 @@ def test_a_failed_fit_leaves_the_old_model(small):
     assert (model.predict_interval(X).upper == before).all()
 
 
+def test_the_row_at_fault_is_named_as_the_user_counts(small):
+    X, y = small
+    with pytest.raises(ValueError, match="found -1: see row 250"):
+        quick(target_transform="log").fit(X, np.where(np.arange(400) == 250, -1, np.exp(y / 9)))
+    hole = X.copy()
+    hole[333, 1] = np.nan
+    with pytest.raises(ValueError, match="at row 333"):
+        quick(network=lambda d: gb.nn.FullyConnected(d)).fit(hole, y)
+
+
 def test_a_failed_calibration_leaves_the_old_one(small):
     X, y = small
     model = quick().fit(X, y)
@@ -350,6 +375,7 @@ def test_pipeline_passes_intervals_through(small):
 def test_cross_validation_and_grid_search(small):
     X, y = small
     assert len(cross_val_score(quick(), X, y, cv=3)) == 3
+    assert GridSearchCV(quick(), {"epochs": np.arange(2, 6, 2)}, cv=2, error_score="raise").fit(X, y).best_score_
     search = GridSearchCV(
         quick(), {"hidden": [(4,), (8,)]}, cv=2, scoring=gb.metrics.interval_score_scorer, error_score="raise"
     ).fit(X, y)

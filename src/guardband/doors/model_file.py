@@ -193,6 +193,8 @@ def _plain_params(params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, np.float32):
+        return {"float32": str(value)}  # levels are taken as they are written in decimal
     if isinstance(value, Fraction):
         return {"fraction": str(value)}
     if value is None or isinstance(value, str | bool):
@@ -200,7 +202,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, numbers.Integral):
         return int(value)
     if isinstance(value, numbers.Real | Decimal):
-        return float(str(value))  # what was written in decimal, also where it is float32
+        return float(value)
     if isinstance(value, Iterable):
         return [_plain(entry) for entry in value]
     return value
@@ -218,5 +220,5 @@ def _params(saved: Mapping[str, Any], network: Builder | None, method: Method | 
 
 def _rich(value: Any) -> Any:
     if isinstance(value, dict):
-        return Fraction(value["fraction"])
+        return Fraction(value["fraction"]) if "fraction" in value else np.float32(value["float32"])
     return tuple(map(_rich, value)) if isinstance(value, list) else value
