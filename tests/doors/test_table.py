@@ -310,7 +310,7 @@ def test_bad_arguments_are_refused_and_nothing_is_fitted(wrong, small):
 
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_too_few_rows_to_split_are_refused(n):
-    with pytest.raises(ValueError, match=rf"at least 4 rows.*n_samples={n}"):
+    with pytest.raises(ValueError, match=rf"At least 4 rows.*n_samples={n}"):
         quick().fit(np.zeros((n, 2)), np.zeros(n))
 
 

@@ -30,6 +30,7 @@ from guardband.calibration.calibrated import Calibrated
 from guardband.data.encoder import encoder_from_dict
 from guardband.data.target import Target
 from guardband.doors.learning import Builder, Learned, rebuild
+from guardband.doors.settings import Settings, resolve_device
 from guardband.exceptions import MissingModelFileError, ModelFileError
 from guardband.methods.method import Method
 from guardband.methods.registry import METHODS
@@ -75,14 +76,14 @@ def load(
 
     A model with a network or a method of the user's own needs that object again: a file holds no code.
     """
-    from guardband.doors.table import IntervalRegressor, resolve_device
+    from guardband.doors.table import IntervalRegressor
 
-    resolved = resolve_device(device)
+    resolve_device(device)  # a device that is not here is no fault of the file
     text, tensors = _read(Path(path))
     try:
         entries = json.loads(text)
         model = IntervalRegressor(**_params(entries["params"], network, method) | {"device": device})
-        _restore(model, entries, tensors, resolved)
+        _restore(model, entries, tensors)
     except ModelFileError as error:
         raise ModelFileError(f"{path}: {error}") from None
     except (KeyError, TypeError, IndexError, RuntimeError, ValueError) as error:
@@ -90,11 +91,9 @@ def load(
     return model
 
 
-def _restore(
-    model: IntervalRegressor, entries: Mapping[str, Any], tensors: Mapping[str, Tensor], device: torch.device
-) -> None:
-    method, wish, architecture, _, _ = model._settings()
-    members = rebuild(architecture, len(entries["epochs"]), entries["in_features"], device)
+def _restore(model: IntervalRegressor, entries: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
+    asked = Settings.of(model.get_params(deep=False))
+    members = rebuild(asked.architecture, len(entries["epochs"]), entries["in_features"], asked.device)
     prefix = "weights."
     members.restore({name.removeprefix(prefix): t for name, t in tensors.items() if name.startswith(prefix)})
     model.n_features_in_ = entries["features"]["count"]
@@ -103,15 +102,15 @@ def _restore(
     model._learned = Learned(
         encoder_from_dict(entries["encoder"]),
         Target(**entries["target"]),
-        architecture,
+        asked.architecture,
         members,
         tuple(entries["epochs"]),
         entries["in_features"],
-        device,
+        asked.device,
     )
     model.n_iter_ = max(entries["epochs"])
     model._training_prints = tensors["training_prints"].numpy().view(np.uint64)
-    model._rule = method.rule(wish)
+    model._rule = asked.method.rule(asked.wish)
     model._fitted_params = model.get_params(deep=False)
     model._calibrated = None
     if entries["certificate"] is not None:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import math
-import numbers
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from os import PathLike
 from typing import Any, Literal
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import DataConversionWarning, NotFittedError
@@ -18,33 +15,26 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from guardband.bands.certificate import Certificate
 from guardband.bands.intervals import Intervals
-from guardband.bands.levels import Level, Levels
+from guardband.bands.levels import Level
 from guardband.calibration.calibrated import Calibrated
 from guardband.calibration.conformal import Guarantee
 from guardband.calibration.pav import Average, PavRule
 from guardband.calibration.rule import OnInsufficient, Rule
 from guardband.data.encoder import PlainNumbers
 from guardband.data.fingerprint import Prints, count_overlap, fingerprints, refuse_overlap
+from guardband.data.split import split_rows
 from guardband.data.table import Table, as_array, read_table
-from guardband.data.target import Target, Transform, read_target
-from guardband.doors.learning import Architecture, Builder, Learned, learn
+from guardband.data.target import Transform, read_target
+from guardband.doors.learning import Builder, Learned, learn
 from guardband.doors.progress import FitProgress
+from guardband.doors.settings import Settings
 from guardband.exceptions import warn
-from guardband.methods.method import Method, Wish
-from guardband.methods.registry import method_named
+from guardband.methods.method import Method
 from guardband.nn.loss import Point
 from guardband.nn.ordering import Ordering
-from guardband.training.recipe import Epochs, Recipe
+from guardband.training.recipe import Epochs
 
 Array = NDArray[np.float64]
-
-NETWORKS: dict[str, dict[str, Any]] = {
-    "tabular": {"ordering": "softplus", "weight_decay": 1e-3, "epochs": "early"},
-    "paper": {"ordering": "relu", "weight_decay": 0.0, "epochs": "cv"},
-}
-"""What ``ordering``, ``weight_decay`` and ``epochs`` are for each network unless they are given."""
-
-FEWEST_ROWS = 4
 
 PREPARED_OUTSIDE = (
     "D2 was split from the rows given to fit. If these rows also fitted a transformer before this model, or a search "
@@ -169,15 +159,15 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
         ``sample_weight`` weighs training; the guarantee treats all rows alike.
         """
-        method, wish, architecture, recipe, target = self._settings()
+        asked = Settings.of(self.get_params(deep=False))
         table = read_table(X)
         validate_data(BaseEstimator(), X, skip_check_array=True)  # column names that cannot be kept are refused now
         response = self._read_target(y, table.n_rows)
-        target.to_work(response)
-        if architecture.builder is not None:
+        asked.target.to_work(response)
+        if asked.architecture.builder is not None:
             PlainNumbers().encode(table)
         random = check_random_state(self.random_state)
-        d1, d2 = self._split(table.n_rows, random)
+        d1, d2 = split_rows(table.n_rows, self.calibration_size, random)
         weight = None if sample_weight is None else self._weights(sample_weight, table.n_rows)
         if weight is not None:
             d1 = d1[weight[d1] > 0]
@@ -188,17 +178,17 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                 table.take(d1),
                 response[d1],
                 None if weight is None else weight[d1] / weight[d1].max(),
-                method.taus(wish),
-                architecture,
-                recipe,
-                target,
+                asked.method.taus(asked.wish),
+                asked.architecture,
+                asked.recipe,
+                asked.target,
                 power=self.power,
                 point=self.point,
-                device=resolve_device(self.device),
+                device=asked.device,
                 seed=int(random.randint(2**31 - 1)),
                 progress=progress,
             )
-        rule, prints = method.rule(wish), fingerprints(table, response)
+        rule, prints = asked.method.rule(asked.wish), fingerprints(table, response)
         calibrated = None
         if len(d2):
             calibrated = _calibrated(
@@ -276,52 +266,6 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     # ------------------------------------------------------------------------------------- checks
 
-    def _settings(self) -> tuple[Method, Wish, Architecture, Recipe, Target]:
-        method = method_named(self.method)
-        wish = Wish(
-            levels=Levels.of(self.confidence_level, self.alpha),
-            guarantee=self.guarantee,
-            delta=float(self.delta),
-            joint=self.joint,
-            tau=None if self.tau is None else float(self.tau),
-            taus=self.taus,
-            rule=self.rule,
-            average=self.average,
-            on_insufficient=self.on_insufficient,
-        )
-        own = callable(self.network) and not isinstance(self.network, torch.nn.Module)
-        if not own and self.network not in NETWORKS:
-            raise ValueError(
-                f"network must be one of {', '.join(NETWORKS)}, or a function of the number of columns that builds a "
-                f"module, found {self.network!r}."
-            )
-        default = NETWORKS["tabular" if callable(self.network) else self.network]
-        if not isinstance(self.hidden, Iterable):
-            raise ValueError(f"hidden must be a sequence of widths, such as (200,), found {self.hidden!r}.")
-        architecture = Architecture(
-            tuple(self.hidden),
-            self.activation,
-            self.dropout,
-            default["ordering"] if self.ordering is None else self.ordering,
-            self.network if callable(self.network) else None,
-        )
-        recipe = Recipe(
-            default["epochs"] if self.epochs is None else self.epochs,
-            self.learning_rate,
-            default["weight_decay"] if self.weight_decay is None else self.weight_decay,
-            self.batch_size,
-            self.max_epochs,
-            self.patience,
-        )
-        if self.target_transform not in (None, "log"):
-            raise ValueError(f"target_transform must be None or 'log', found {self.target_transform!r}.")
-        y_min, y_max = (None if bound is None else float(bound) for bound in (self.y_min, self.y_max))
-        if not all(math.isfinite(bound) for bound in (y_min, y_max) if bound is not None):
-            raise ValueError(f"y_min and y_max must be finite or None, found {y_min} and {y_max}.")
-        if y_min is not None and y_max is not None and not y_min < y_max:
-            raise ValueError(f"y_min must be below y_max, found {y_min} and {y_max}.")
-        return method, wish, architecture, recipe, Target(self.target_transform, y_min, y_max)
-
     def _read_target(self, y: Any, n_rows: int) -> Array:
         if y is None:
             raise ValueError("IntervalRegressor requires y to be passed, but the target y is None.")
@@ -345,28 +289,6 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError("sample_weight must not be negative.")
         return weight
 
-    def _split(self, n: int, random: np.random.RandomState) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Return the rows of D1 and of D2."""
-        size = self.calibration_size
-        if n < FEWEST_ROWS:
-            raise ValueError(
-                f"IntervalRegressor needs at least {FEWEST_ROWS} rows to split into training and calibration rows, "
-                f"found n_samples={n}."
-            )
-        if size is None:
-            return np.arange(n), np.arange(0)
-        if isinstance(size, numbers.Integral) and 0 < size <= n - 2:
-            n2 = int(size)
-        elif not isinstance(size, numbers.Integral) and 0 < size < 1:
-            n2 = min(math.ceil(size * n), n - 2)
-        else:
-            raise ValueError(
-                f"calibration_size must be a share between 0 and 1, or a number of rows up to {n - 2} (n - 2), or None "
-                f"if you bring calibration rows yourself, found {size!r}."
-            )
-        order = random.permutation(n)
-        return np.sort(order[n2:]), np.sort(order[:n2])
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = not callable(self.network)
@@ -387,15 +309,3 @@ def _calibrated(
         )
     statistic = rule.statistic(learned.bands(table), learned.target.to_work(y))
     return Calibrated.by(rule, rule.summarise([statistic]), notes)
-
-
-def resolve_device(name: str) -> torch.device:
-    """Return the device of that name, or for ``"auto"`` a GPU where there is one."""
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
-        raise ValueError(f"device must be 'auto' or one that torch has here, found {name!r}: {error}") from error
-    return device

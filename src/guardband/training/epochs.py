@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 import torch
@@ -54,95 +54,98 @@ def train_members(
     devices = [rows.x.device] if rows.x.device.type == "cuda" else []
     with torch.random.fork_rng(devices=devices):
         torch.manual_seed(seed)
-        if recipe.epochs == "early" and len(rows) >= FEWEST_TO_HOLD_OUT:
-            return _train_early(build, seeds, loss, rows, recipe, seed, progress)
-        if recipe.epochs == "cv" and len(rows) >= 2 * recipe.folds:
-            best = _best_epochs(build, seeds, loss, rows, recipe, seed, progress)
-        else:
-            best = (recipe.max_epochs if isinstance(recipe.epochs, str) else int(recipe.epochs),) * len(seeds)
-        return _train_fixed(build, seeds, loss, rows, best, recipe, seed, progress)
+        return _Job(build, tuple(seeds), loss, rows, recipe, seed, progress).train()
 
 
-def _train_fixed(
-    build: Build,
-    seeds: Sequence[int],
-    loss: MemberLoss,
-    rows: Rows,
-    epochs: Sequence[int],
-    recipe: Recipe,
-    seed: int,
-    progress: Progress,
-) -> Trained:
-    members = _members(build, seeds, rows)
-    keep = _Keeper(members)
+@dataclass(frozen=True)
+class _Job:
+    """One call of ``train_members``."""
 
-    def after_epoch(epoch: int) -> bool:
-        keep.where(torch.tensor([epoch == own for own in epochs]))
-        progress("training", epoch, max(epochs))
-        return False
+    build: Build
+    seeds: tuple[int, ...]
+    loss: MemberLoss
+    rows: Rows
+    recipe: Recipe
+    seed: int
+    progress: Progress
 
-    _run(members, rows, torch.arange(len(rows)), loss, replace(recipe, epochs=max(epochs)), seed, after_epoch)
-    keep.restore()
-    return Trained(members, tuple(epochs))
+    def train(self) -> Trained:
+        recipe, n = self.recipe, len(self.rows)
+        if recipe.epochs == "early" and n >= FEWEST_TO_HOLD_OUT:
+            return self._early()
+        if recipe.epochs == "cv" and n >= 2 * recipe.folds:
+            return self._fixed(self._best_epochs())
+        epochs = recipe.max_epochs if isinstance(recipe.epochs, str) else int(recipe.epochs)
+        return self._fixed((epochs,) * len(self.seeds))
 
+    def _fixed(self, epochs: tuple[int, ...]) -> Trained:
+        """Train on all rows, each member for its own number of epochs."""
+        members = self._members(self.seeds)
+        keep = _Keeper(members)
 
-def _train_early(
-    build: Build,
-    seeds: Sequence[int],
-    loss: MemberLoss,
-    rows: Rows,
-    recipe: Recipe,
-    seed: int,
-    progress: Progress,
-) -> Trained:
-    order = torch.randperm(len(rows))
-    held_out, kept = order.tensor_split([max(1, round(recipe.validation_share * len(rows)))])
-    members = _members(build, seeds, rows)
-    keep = _Keeper(members)
-    search = _Search(members.size, recipe.patience)
+        def after_epoch(epoch: int) -> bool:
+            keep.where(torch.tensor([epoch == own for own in epochs]))
+            self.progress("training", epoch, max(epochs))
+            return False
 
-    def after_epoch(epoch: int) -> bool:
-        keep.where(search.improved(epoch, _evaluate(members, rows, held_out, loss)))
-        progress("training", epoch, recipe.max_epochs)
-        return search.over
+        self._run(members, torch.arange(len(self.rows)), self.loss, max(epochs), after_epoch)
+        keep.restore()
+        return Trained(members, epochs)
 
-    _run(members, rows, kept, loss, replace(recipe, epochs=recipe.max_epochs), seed, after_epoch)
-    keep.restore()
-    return Trained(members, search.best)
+    def _early(self) -> Trained:
+        """Train on most rows, and keep each member as it was when it did best on the others."""
+        n, recipe = len(self.rows), self.recipe
+        held_out, kept = torch.randperm(n).tensor_split([max(1, round(recipe.validation_share * n))])
+        members = self._members(self.seeds)
+        keep, search = _Keeper(members), _Search(members.size, recipe.patience)
 
+        def after_epoch(epoch: int) -> bool:
+            keep.where(search.improved(epoch, _evaluate(members, self.rows, held_out, self.loss)))
+            self.progress("training", epoch, recipe.max_epochs)
+            return search.over
 
-def _best_epochs(
-    build: Build,
-    seeds: Sequence[int],
-    loss: MemberLoss,
-    rows: Rows,
-    recipe: Recipe,
-    seed: int,
-    progress: Progress,
-) -> tuple[int, ...]:
-    """Return each member's number of epochs with the least loss, on average over folds.
+        self._run(members, kept, self.loss, recipe.max_epochs, after_epoch)
+        keep.restore()
+        return Trained(members, search.best)
 
-    The members of all folds train as one stack. Folds are of equal size; the few rows left over by the
-    division train in every fold.
-    """
-    n, size, folds = len(rows), len(seeds), recipe.folds
-    order = torch.randperm(n)
-    held_out = order[: folds * (n // folds)].view(folds, -1)
-    kept = torch.stack([order[~torch.isin(order, fold)] for fold in held_out])
-    own = list(range(size)) * folds
-    members = _members(build, [seeds[i] for i in own], rows)
-    fold_loss = loss.take(own)
-    search = _Search(size, recipe.patience)
+    def _best_epochs(self) -> tuple[int, ...]:
+        """Return each member's number of epochs with the least loss, on average over folds.
 
-    def after_epoch(epoch: int) -> bool:
-        losses = _evaluate(members, rows, held_out.repeat_interleave(size, 0), fold_loss)
-        search.improved(epoch, losses.view(folds, size).mean(0))
-        progress("cross-validation", epoch, recipe.max_epochs)
-        return search.over
+        The members of all folds train as one stack. Folds are of equal size; the few rows left over by the
+        division train in every fold.
+        """
+        n, size, folds = len(self.rows), len(self.seeds), self.recipe.folds
+        order = torch.randperm(n)
+        held_out = order[: folds * (n // folds)].view(folds, -1)
+        kept = torch.stack([order[~torch.isin(order, fold)] for fold in held_out])
+        own = list(range(size)) * folds
+        members, loss = self._members([self.seeds[i] for i in own]), self.loss.take(own)
+        search = _Search(size, self.recipe.patience)
 
-    index = kept.repeat_interleave(size, 0)
-    _run(members, rows, index, fold_loss, replace(recipe, epochs=recipe.max_epochs), seed, after_epoch)
-    return search.best
+        def after_epoch(epoch: int) -> bool:
+            losses = _evaluate(members, self.rows, held_out.repeat_interleave(size, 0), loss)
+            search.improved(epoch, losses.view(folds, size).mean(0))
+            self.progress("cross-validation", epoch, self.recipe.max_epochs)
+            return search.over
+
+        self._run(members, kept.repeat_interleave(size, 0), loss, self.recipe.max_epochs, after_epoch)
+        return search.best
+
+    def _members(self, seeds: Sequence[int]) -> Members:
+        return stack([self.build(seed) for seed in seeds], self.rows.x[:2])
+
+    def _run(
+        self, members: Members, index: Tensor, loss: RowLoss, epochs: int, after_epoch: Callable[[int], bool]
+    ) -> None:
+        train_loop(
+            members,
+            ShuffledBatches(self.rows, index.to(self.rows.x.device), self.recipe.batch_size, self.seed),
+            loss,
+            epochs=epochs,
+            learning_rate=self.recipe.learning_rate,
+            weight_decay=self.recipe.weight_decay,
+            after_epoch=after_epoch,
+        )
 
 
 class _Search:
@@ -188,31 +191,6 @@ class _Keeper:
     def restore(self) -> None:
         """Bring every member back to what was remembered."""
         self._members.restore(self._kept)
-
-
-def _members(build: Build, seeds: Sequence[int], rows: Rows) -> Members:
-    return stack([build(seed) for seed in seeds], rows.x[:2])
-
-
-def _run(
-    members: Members,
-    rows: Rows,
-    index: Tensor,
-    loss: RowLoss,
-    recipe: Recipe,
-    seed: int,
-    after_epoch: Callable[[int], bool],
-) -> None:
-    assert isinstance(recipe.epochs, int)
-    train_loop(
-        members,
-        ShuffledBatches(rows, index.to(rows.x.device), recipe.batch_size, seed),
-        loss,
-        epochs=recipe.epochs,
-        learning_rate=recipe.learning_rate,
-        weight_decay=recipe.weight_decay,
-        after_epoch=after_epoch,
-    )
 
 
 @torch.no_grad()

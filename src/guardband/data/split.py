@@ -1,0 +1,32 @@
+"""The split of rows into D1, which trains, and D2, which calibrates."""
+
+from __future__ import annotations
+
+import math
+import numbers
+
+import numpy as np
+from numpy.typing import NDArray
+
+Rows = NDArray[np.intp]
+
+FEWEST_ROWS = 4
+
+
+def split_rows(n: int, calibration_size: float | int | None, random: np.random.RandomState) -> tuple[Rows, Rows]:
+    """Return the rows of D1 and of D2, drawn at random; D2 is empty where ``calibration_size`` is None."""
+    if n < FEWEST_ROWS:
+        raise ValueError(
+            f"At least {FEWEST_ROWS} rows are needed to split into training and calibration rows, found n_samples={n}."
+        )
+    if calibration_size is None:
+        return np.arange(n), np.arange(0)
+    whole = isinstance(calibration_size, numbers.Integral)
+    if not 0 < calibration_size < (n - 1 if whole else 1):
+        raise ValueError(
+            f"calibration_size must be a share between 0 and 1, or a number of rows up to {n - 2} (n - 2), or None "
+            f"if you bring calibration rows yourself, found {calibration_size!r}."
+        )
+    n2 = int(calibration_size) if whole else min(math.ceil(calibration_size * n), n - 2)
+    order = random.permutation(n)
+    return np.sort(order[n2:]), np.sort(order[:n2])
