@@ -5,7 +5,8 @@ import pytest
 from scipy.stats import beta, binom
 
 from guardband import planning
-from guardband.bands.ranks import average_coverage
+from guardband.bands.levels import Levels
+from guardband.bands.ranks import average_coverage, pac_rank
 
 SIZES = (100, 500, 1000, 4000, 25000)
 
@@ -90,3 +91,40 @@ def test_fewest_rows_for_average_coverage():
 
 def test_pac_rows_of_a_level_next_to_one():
     assert planning.pac_rows(1 - Fraction(1, 10**17), 0.1) == pytest.approx(np.log(10) * 1e17)
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9, 0.99])
+@pytest.mark.parametrize("delta", [0.01, 0.1, 0.3])
+@pytest.mark.parametrize("epsilon", [0.2, 0.05, 0.01, 0.005])
+def test_rows_of_conformal_by_brute_force(level, epsilon, delta):
+    fewest, enough = planning.marginal_rows(level), planning.theorem2_rows(epsilon, delta, 1)
+    n = np.arange(fewest, max(enough, fewest + 200))
+    k = np.ceil(level * (n + 1) - 1e-9)
+    failing = n[level - beta.ppf(delta, k, n + 1 - k) > epsilon]
+    expected = failing[-1] + 1 if len(failing) else fewest
+    assert planning.conformal_rows(level, epsilon, delta) == expected
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: planning.pav_rows(0.9, 0, 0.1),
+        lambda: planning.conformal_rows(0.9, 0, 0.1),
+        lambda: planning.average_rows(0.9, 0.2, 10),
+        lambda: planning.theorem2_rows(0.01, 90, 10),
+        lambda: planning.pav_epsilon(0.9, 100, 2),
+        lambda: planning.pav_epsilon(0.9, 100, 0.1, candidates=0),
+        lambda: planning.marginal_rows([0.9, 0.99]),
+    ],
+)
+def test_what_cannot_be_planned_is_refused(call):
+    with pytest.raises(ValueError, match=r"must|one level"):
+        call()
+
+
+def test_fewest_rows_agree_with_the_rank_at_exact_boundaries():
+    for level, delta in ((0.58, 0.58**5), (0.9, 0.9**3), (0.5, 0.125)):
+        n = planning.pac_rows(level, delta)
+        exact = Levels.of(level).values[0]
+        assert pac_rank(exact, n, delta) <= n
+        assert pac_rank(exact, n - 1, delta) > n - 1

@@ -14,7 +14,7 @@ from fractions import Fraction
 from scipy.special import betaincinv
 
 from guardband.bands.levels import Level, Levels
-from guardband.bands.ranks import average_coverage, coverage_bound, marginal_rank, selection_rank
+from guardband.bands.ranks import average_coverage, coverage_bound, marginal_rank, pac_rank, selection_rank
 
 
 def marginal_rows(level: Level) -> int:
@@ -33,9 +33,10 @@ def pac_rows(level: Level, delta: float) -> int:
     >>> pac_rows(0.9, 0.1)
     22
     """
-    log_level = math.log1p(-float(1 - _exact(level)))
-    n = max(1, math.floor(math.log(delta) / log_level))
-    while n * log_level > math.log(delta):
+    _check(delta=delta)
+    exact = _exact(level)
+    n = max(1, math.floor(math.log(delta) / math.log1p(-float(1 - exact))) - 1)
+    while n < 2**50 and pac_rank(exact, n, delta) > n:  # beyond, floating point cannot tell neighbours apart
         n += 1
     return n
 
@@ -46,11 +47,13 @@ def theorem2_rows(epsilon: float, delta: float, candidates: int) -> int:
     >>> theorem2_rows(0.01, 0.1, 10)
     23026
     """
+    _check(epsilon=epsilon, delta=delta, candidates=candidates)
     return math.ceil(-math.log(delta / candidates) / (2 * epsilon**2))
 
 
 def theorem2_epsilon(n: int, delta: float, candidates: int) -> float:
     """Return the epsilon that Theorem 2 gives for n rows: sqrt(-log(delta / K) / (2 n))."""
+    _check(delta=delta, candidates=candidates)
     return math.sqrt(-math.log(delta / candidates) / (2 * n))
 
 
@@ -60,6 +63,7 @@ def pav_epsilon(level: Level, n: int, delta: float, candidates: int = 1) -> floa
     >>> round(pav_epsilon(0.9, 1000, 0.1, candidates=10), 4), round(pav_epsilon(0.9, 1000, 0.1), 4)
     (0.0242, 0.0133)
     """
+    _check(delta=delta, candidates=candidates)
     exact = _exact(level)
     return float(exact) - coverage_bound(delta / candidates, selection_rank(exact, n), n)
 
@@ -70,6 +74,7 @@ def conformal_epsilon(level: Level, n: int, delta: float) -> float:
     >>> round(conformal_epsilon(0.9, 25000, 0.1), 4)
     0.0024
     """
+    _check(delta=delta)
     exact = _exact(level)
     return float(exact) - coverage_bound(delta, marginal_rank(exact, n), n)
 
@@ -80,6 +85,7 @@ def pav_rows(level: Level, epsilon: float, delta: float, candidates: int = 1) ->
     >>> pav_rows(0.9, 0.05, 0.1, candidates=10) < theorem2_rows(0.05, 0.1, 10)
     True
     """
+    _check(epsilon=epsilon, delta=delta, candidates=candidates)
     p, share = float(_exact(level)), delta / candidates
     return _rows_from_which_on(
         lambda n: pav_epsilon(level, n, delta, candidates) <= epsilon,
@@ -88,11 +94,13 @@ def pav_rows(level: Level, epsilon: float, delta: float, candidates: int = 1) ->
 
 
 def conformal_rows(level: Level, epsilon: float, delta: float) -> int:
-    """Return the least n from which on conf-nn's coverage given the data is within ``epsilon``."""
+    """Return the least n from which on conf-nn is finite and its coverage given the data within ``epsilon``."""
+    _check(epsilon=epsilon, delta=delta)
     p = float(_exact(level))
     return _rows_from_which_on(
         lambda n: conformal_epsilon(level, n, delta) <= epsilon,
         lambda n: p - float(betaincinv(p * (n + 1), (1 - p) * (n + 1), delta)) <= epsilon,
+        fewest=marginal_rows(level),
     )
 
 
@@ -132,7 +140,11 @@ def corollary_fewest_rows(level: Level, candidates: int) -> int:
 def average_fewest_rows(level: Level, candidates: int) -> int:
     """Return the fewest rows for which pav, asked for average coverage in the sharp form, can be finite."""
     p = float(_exact(level))
-    return _rows_from_which_on(*[lambda n: average_coverage(n, n, candidates) >= p] * 2)
+
+    def finite(n: int) -> bool:
+        return average_coverage(n, n, candidates) >= p
+
+    return _rows_from_which_on(finite, finite)
 
 
 def average_rows(level: Level, epsilon: float, candidates: int) -> int:
@@ -141,6 +153,9 @@ def average_rows(level: Level, epsilon: float, candidates: int) -> int:
     The sharp form of the corollary: the exact integral of ``ranks.average_coverage``.
     """
     exact, shift = _exact(level), Fraction(str(epsilon))
+    _check(epsilon=epsilon, candidates=candidates)
+    if exact + shift >= 1:
+        raise ValueError(f"epsilon must be below 1 - level = {float(1 - exact):g}, found {epsilon:g}.")
     p, q = float(exact), float(exact + shift)
     return _rows_from_which_on(
         lambda n: average_coverage(selection_rank(exact + shift, n), n, candidates) >= p,
@@ -149,21 +164,33 @@ def average_rows(level: Level, epsilon: float, candidates: int) -> int:
 
 
 def _exact(level: Level) -> Fraction:
-    return Levels.of(level).values[0]
+    levels = Levels.of(level)
+    if not levels.scalar:
+        raise ValueError(f"Give one level at a time, found {level}.")
+    return levels.values[0]
 
 
-def _rows_from_which_on(holds: Callable[[int], bool], smooth: Callable[[int], bool]) -> int:
-    """Return the least n such that ``holds`` from n on, given a sufficient condition monotone in n.
+def _check(epsilon: float = 0.5, delta: float = 0.5, candidates: int = 1) -> None:
+    for name, value in (("epsilon", epsilon), ("delta", delta)):
+        if not 0 < value < 1:
+            raise ValueError(f"{name} must lie strictly between 0 and 1, found {value}.")
+    if candidates < 1:
+        raise ValueError(f"candidates must be at least 1, found {candidates}.")
 
-    Rounding a rank up makes a saw-tooth in n; without it the condition is monotone and a little stricter.
+
+def _rows_from_which_on(holds: Callable[[int], bool], smooth: Callable[[int], bool], fewest: int = 1) -> int:
+    """Return the least n, ``fewest`` or more, such that ``holds`` from n on.
+
+    Rounding a rank up makes a saw-tooth in n; ``smooth`` is the condition without it: a little stricter, and
+    monotone from ``fewest`` on.
     """
-    high = 1
+    high = fewest
     while not smooth(high):
         high *= 2
-    low = high // 2
+    low = max(fewest - 1, high // 2)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if smooth(middle) else (middle, high)
-    while high > 1 and holds(high - 1):
+    while high > fewest and holds(high - 1):
         high -= 1
     return high

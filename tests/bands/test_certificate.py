@@ -4,6 +4,7 @@ import pytest
 from scipy.stats import beta
 
 import guardband as gb
+from guardband.bands.ranks import average_coverage
 
 
 def test_marginal_numbers_follow_from_rank_and_rows():
@@ -35,7 +36,9 @@ def test_k_free_rules_are_bounded_by_the_preset_threshold(rule):
 
 
 def test_whole_line_covers_everything():
-    pav = gb.Certificate("pav", "pav", 0.9, 10, 9, delta=0.1, rule="paper", candidates=3, tau=0.0, covered=10)
+    pav = gb.Certificate(
+        "pav", "pav", 0.9, 10, 9, delta=0.1, rule="paper", candidates=3, tau=0.0, covered=10, whole_line=True
+    )
     assert pav.coverage_bound() == 1.0
     assert gb.Certificate("marginal", "conf-nn", 0.9, 8, 9).coverage_bound(0.1) == 1.0
 
@@ -82,3 +85,12 @@ def test_words_tell_levels_apart_from_levels_at_once():
     joint = gb.Certificate("pac", "conf-nn", (0.9, 0.5), 1000, (916, 526), delta=0.1, joint=True)
     assert "(each level apart)" in str(apart)
     assert "(all levels at once)" in str(joint)
+
+
+def test_expected_coverage_of_the_papers_rule_counts_its_candidates():
+    numbers = {"n_calibration": 1000, "rank": 900, "delta": 0.1, "candidates": 10, "tau": 0.08, "covered": 907}
+    paper = gb.Certificate("pav", "pav", 0.9, rule="paper", **numbers)
+    free = gb.Certificate("pav", "pav", 0.9, rule="nested", **numbers)
+    assert free.expected_coverage == pytest.approx(900 / 1001)
+    assert paper.expected_coverage == average_coverage(900, 1000, 10)
+    assert paper.expected_coverage < free.expected_coverage

@@ -122,6 +122,12 @@ def test_infinite_scores_beyond_the_level_warn_of_the_whole_line():
             np.zeros(100), np.zeros(100), np.ones(100), np.r_[np.full(20, -1.0), np.ones(80)]
         )
     assert np.isinf(rule.transform([0.0], [0.5], [1.0]).upper[0])
+    assert rule.certificate.coverage_bound(0.1) == rule.certificate.expected_coverage == 1
+    assert "whole line" in str(rule.certificate)
+    with pytest.raises(gb.InsufficientCalibrationError, match="20 of 100"):
+        gb.BandCalibrator(on_insufficient="raise").fit(
+            np.zeros(100), np.zeros(100), np.ones(100), np.r_[np.full(20, -1.0), np.ones(80)]
+        )
 
 
 def test_order_of_the_calibration_rows_does_not_matter():

@@ -191,3 +191,16 @@ def test_one_of_its_levels_is_given_later_and_joint_levels_share_delta():
 def test_a_whole_line_names_the_rows_needed(asked, rows):
     with pytest.warns(gb.InsufficientCalibrationWarning, match=f"needs at least {rows} calibration rows"):
         gb.BandCalibrator("pav", taus=[0.1], **asked).fit([[0.0] * 5], [[1.0] * 5], [[2.0] * 5], [1.0] * 5)
+
+
+def test_nested_returns_the_widened_bands():
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(400) < 0.04, -1.4, rng.uniform(-1.1, 2, 400))
+    lower, point, upper = np.array([[-1.5], [-1.2]]), np.zeros((2, 1)), np.array([[0.2], [2.0]])
+    rule = gb.BandCalibrator("pav", taus=[0.2, 0.1], rule="nested")
+    rule.fit(*(np.repeat(side, 400, axis=1) for side in (lower, point, upper)), y)
+    bands = rule.transform(lower, point, upper)
+    assert (bands.lower[0], bands.upper[0]) == (-1.5, 2.0)
+    plain = gb.BandCalibrator("pav", taus=[0.2, 0.1], rule="paper")
+    plain.fit(*(np.repeat(side, 400, axis=1) for side in (lower, point, upper)), y)
+    assert plain.transform(lower, point, upper).lower[0] == -1.2

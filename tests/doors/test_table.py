@@ -1,4 +1,5 @@
 import pickle
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,10 @@ from sklearn.preprocessing import StandardScaler
 from torch import nn
 
 import guardband as gb
+from guardband.bands.ranks import average_rank
 from guardband.data.artificial import PaperModel
+from guardband.data.fingerprint import fingerprints
+from guardband.data.table import read_table
 
 QUICK = {"hidden": (16,), "epochs": 5, "random_state": 0}
 
@@ -119,6 +123,33 @@ def test_several_levels_at_once_and_others_later(small):
     assert later.lower.shape == (400,)
     assert later.certificate.chosen_after
     assert "chosen after calibration" in str(later.certificate)
+
+
+def test_door_one_passes_its_wishes_on(small):
+    pav = {"method": "pav", "epochs": 30, "rule": "paper"}
+    average = quick(**pav, average="sharp").fit(*small).certificate_
+    assert (average.aim, average.rank) == ("average", average_rank(Fraction(9, 10), 100, 10))
+    levels = {"confidence_level": [0.9, 0.5], "guarantee": "pac"}
+    joint, apart = (quick(**levels, joint=joint).fit(*small).certificate_ for joint in (True, False))
+    assert joint.joint
+    assert joint.rank > apart.rank
+    slow, fast = (quick(learning_rate=rate).fit(*small).predict(small[0]) for rate in (1e-6, 1e-2))
+    assert np.ptp(slow) < np.ptp(fast)
+
+
+def test_fit_leaves_the_callers_randomness_alone(small):
+    torch.manual_seed(3)
+    before = torch.get_rng_state()
+    quick(dropout=0.1, random_state=1).fit(*small)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_rows_that_fit_held_out_itself_are_noted_when_they_come_again(small):
+    X, y = small
+    model = quick().fit(X, y)
+    held_out = ~np.isin(fingerprints(read_table(X), y), model._training_prints)
+    model.calibrate(X[held_out], y[held_out])
+    assert "100 of 100 calibration rows were given to fit" in str(model.certificate_)
 
 
 def test_tau_defaults_to_alpha_and_the_smallest_of_several():

@@ -76,3 +76,7 @@ def test_a_column_of_responses_is_refused():
 def test_other_arguments_are_refused(wrong):
     with pytest.raises(ValueError, match=r"must"):
         IntervalLoss(**wrong)
+
+
+def test_a_part_of_a_loss_stays_on_its_device():
+    assert IntervalLoss([0.1, 0.2]).to("meta").take([1]).tau.device.type == "meta"

@@ -4,7 +4,7 @@ import torch
 
 from guardband.nn import FullyConnected, IntervalLoss
 from guardband.training.batches import Rows
-from guardband.training.epochs import _Search, train_members
+from guardband.training.epochs import _evaluate, _Search, train_members
 from guardband.training.predict import BLOCK, predict_bands
 from guardband.training.recipe import Recipe
 from guardband.training.stack import stack
@@ -54,9 +54,34 @@ def test_cross_validation_trains_all_rows_for_the_best_number():
     what = [done[0] for done in log]
     assert what.count("cross-validation") == 12
     assert what.count("training") == max(result.epochs)
-    fixed = trained(Recipe(epochs=int(result.epochs[0])), taus=(0.5, 0.1))
-    for a, b in zip(result.members.snapshot().values(), fixed.members.snapshot().values(), strict=True):
-        assert torch.equal(a[0], b[0])
+    for i in range(2):
+        fixed = trained(Recipe(epochs=result.epochs[i]), taus=(0.5, 0.1))
+        for a, b in zip(result.members.snapshot().values(), fixed.members.snapshot().values(), strict=True):
+            assert torch.equal(a[i], b[i])
+
+
+class Rigged:
+    """A loss whose members 0 and 1 look best at epochs 3 and 5 of every fold, whatever the networks do."""
+
+    def __init__(self, members=(0, 1)):
+        self.members = members
+        self.epoch = 0
+
+    def take(self, members):
+        return Rigged(tuple(members))
+
+    def rows(self, bands, y):
+        if torch.is_grad_enabled():
+            return bands[:, :, 1] * 0
+        self.epoch += 1
+        best = torch.tensor([3.0, 5.0])[list(self.members)]
+        return ((self.epoch - best).abs() + 1)[:, None].expand(-1, bands.shape[1])
+
+
+def test_folds_and_members_are_kept_apart():
+    recipe = Recipe(epochs="cv", max_epochs=8, patience=8)
+    result = train_members(build, [0, 1], Rigged(), rows(), recipe, 0, lambda *done: None)
+    assert result.epochs == (3, 5)
 
 
 def test_members_keep_their_own_best_epoch():
@@ -89,6 +114,24 @@ def test_same_seed_same_members_and_the_callers_randomness_is_left_alone():
     assert not all(
         torch.equal(x, y) for x, y in zip(a.members.snapshot().values(), c.members.snapshot().values(), strict=True)
     )
+
+
+def test_held_out_loss_is_one_weighted_mean_whatever_the_blocks(monkeypatch):
+    data = rows(200)
+    weighted = Rows(data.x, data.y, torch.cat([torch.ones(5), torch.zeros(150), torch.rand(45)]))
+    members, loss, index = stack([build(0)], data.x[:2]), IntervalLoss([0.1]), torch.arange(200)
+    whole = _evaluate(members, weighted, index, loss)
+    bands = members(data.x, shared=True)
+    expected = (loss.rows(bands, data.y) * weighted.weight).sum(-1) / weighted.weight.sum()
+    torch.testing.assert_close(whole, expected.detach())
+    monkeypatch.setattr("guardband.training.epochs.EVALUATION_BLOCK", 7)
+    torch.testing.assert_close(_evaluate(members, weighted, index, loss), whole)
+
+
+@pytest.mark.parametrize("epochs", ["early", "cv"])
+def test_a_diverged_training_is_refused(epochs):
+    with pytest.raises(ValueError, match="Training diverged"):
+        trained(Recipe(epochs=epochs, max_epochs=5, learning_rate=1e30))
 
 
 @pytest.mark.parametrize("n", [3, 12])

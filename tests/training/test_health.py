@@ -13,8 +13,8 @@ def test_shares_count_rows_with_a_side_of_no_width():
 
 
 def test_a_mean_leaves_where_nearly_all_responses_lie_on_one_side_of_it():
-    y = np.arange(150.0)
-    bands = np.stack([np.full((150, 3), [-1, 75, 300.0]), np.full((150, 3), [-1, 145, 300.0])]).astype(np.float32)
+    y = np.random.default_rng(0).permutation(np.arange(2000.0))
+    bands = np.array([[[-1, 1000, 3000]], [[-1, 1970, 3000]]], dtype=np.float32).repeat(2000, axis=1)
     assert mean_leaves(bands, y, [0.1, 0.1]).tolist() == [False, True]
     assert mean_leaves(bands, y, [0.1, 0.01]).tolist() == [False, False]
 
@@ -64,6 +64,9 @@ def test_a_live_network_is_left_alone(small):
 def test_a_mean_beyond_the_outer_quantile_is_warned_of():
     rng = np.random.default_rng(0)
     X, noise = rng.random((2000, 2)), rng.standard_normal(2000)
-    with pytest.warns(gb.DegenerateBandWarning, match="mean leaves the band"):  # the 98.8% quantile of this one
-        gb.IntervalRegressor(point="mean", epochs=60, random_state=0).fit(X, np.exp(4.5 * noise))
+    skewed = np.exp(6 * noise)
+    assert (skewed <= skewed.mean()).mean() > 0.98
+    with pytest.warns(gb.DegenerateBandWarning, match="mean leaves the band"):
+        gb.IntervalRegressor(point="mean", epochs=150, random_state=0).fit(X, skewed)
     gb.IntervalRegressor(point="mean", epochs=60, random_state=0).fit(X, np.exp(0.5 * noise))
+    gb.IntervalRegressor(point="mean", epochs=20, random_state=0, confidence_level=0.1).fit(X, noise)

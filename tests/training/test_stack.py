@@ -62,12 +62,11 @@ def test_every_row_is_seen_once_in_each_pass():
     assert max(sizes) - min(sizes) <= 1
 
 
-def test_members_come_apart_again():
+def test_a_state_of_another_shape_is_refused():
     members = stack([build(0), build(1)], torch.zeros(2, 4))
-    x = torch.randn(7, 4)
-    members.train(False)
-    apart = torch.stack([network.eval()(x) for network in members.modules()])
-    torch.testing.assert_close(members(x, shared=True), apart)
+    state = stack([build(0)], torch.zeros(2, 4)).snapshot()
+    with pytest.raises(ValueError, match="must fit the networks"):
+        members.restore(state)
 
 
 class Recurrent(nn.Module):
@@ -98,6 +97,28 @@ def test_common_layers_stack_and_train(layer):
     after = run(members, IntervalLoss(TAUS[:2]), data, torch.arange(len(data)), epochs=1)
     assert all(torch.isfinite(value).all() for value in after.values())
     assert any(not before[name].equal(after[name]) for name in before)
+
+
+@pytest.mark.parametrize("layer", [nn.BatchNorm1d(4, momentum=None), nn.BatchNorm1d(4)])
+def test_trying_a_step_leaves_no_trace(layer):
+    network = nn.Sequential(layer, TripleHead(4))
+    members = stack([network, network], torch.randn(8, 4))
+    state = members.snapshot()
+    for name, value in network.state_dict().items():
+        assert state[name][0].equal(value)
+    run(members, IntervalLoss(TAUS[:2]), rows(), torch.arange(300), epochs=1)
+    after = members.snapshot()
+    assert not after["1.0.weight"][0].equal(after["1.0.weight"][1])  # one object given twice is two networks
+
+
+class Still(nn.Module):
+    def forward(self, x):
+        return torch.stack([x[:, 0] - 1, x[:, 0], x[:, 0] + 1], -1)
+
+
+def test_a_network_without_parameters_is_refused():
+    with pytest.raises(ValueError, match="must have parameters to train"):
+        run(stack([Still()], torch.zeros(2, 4)), IntervalLoss([0.1]), rows(), torch.arange(300), epochs=1)
 
 
 def test_decay_is_for_matrices_alone():

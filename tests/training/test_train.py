@@ -42,3 +42,8 @@ def test_after_epoch_can_stop():
 def test_other_loaders_are_refused(batches, words):
     with pytest.raises(ValueError, match=words):
         gb.train(gb.nn.FullyConnected(3), batches, gb.nn.IntervalLoss(0.1), epochs=1)
+
+
+def test_a_loss_that_cannot_be_asked_for_rows_is_refused():
+    with pytest.raises(TypeError, match="must have a method rows"):
+        gb.train(gb.nn.FullyConnected(3), loader(), torch.nn.MSELoss(), epochs=1)

@@ -24,7 +24,8 @@ class Certificate:
     calibration rows that the interval was asked to contain; it exceeds ``n_calibration`` where the interval
     is the whole line. For pav, ``tau`` is the chosen level of the network (0 is the whole line), ``covered``
     its count on the calibration rows, ``candidates`` the size of the grid and ``aim`` what ``rank`` was set for.
-    ``joint`` tells that the promise holds for all levels at once.
+    ``whole_line`` tells that the interval is the whole line, for whatever reason, and ``joint`` that the promise
+    holds for all levels at once.
     """
 
     kind: Kind
@@ -38,6 +39,7 @@ class Certificate:
     candidates: int = 1
     tau: float | tuple[float, ...] | None = None
     covered: int | tuple[int, ...] | None = None
+    whole_line: bool | tuple[bool, ...] = False
     joint: bool = False
     chosen_after: bool = False
     notes: tuple[str, ...] = ()
@@ -49,9 +51,9 @@ class Certificate:
 
     @property
     def expected_coverage(self) -> float | tuple[float, ...]:
-        """Coverage averaged over the draw of the calibration rows; for pav a lower bound on it."""
+        """What coverage, averaged over the draw of the calibration rows, is at least."""
         n, chosen_among = self.n_calibration, self.candidates if self.rule == "paper" else 1
-        return self._per_level(lambda k, *_: average_coverage(k, n, chosen_among))
+        return self._per_level(lambda k, _: average_coverage(k, n, chosen_among))
 
     def coverage_bound(self, delta: float | None = None) -> float | tuple[float, ...]:
         """Return what coverage given the data is at least, with probability at least 1 - delta.
@@ -64,9 +66,7 @@ class Certificate:
         delta = self._delta_or_default(delta)
         n = self.n_calibration
 
-        def bound(k: int, tau: float | None, covered: int | None) -> float:
-            if tau == 0:
-                return 1.0
+        def bound(k: int, covered: int | None) -> float:
             if self.chosen_after:
                 return simultaneous_bound(delta, k, n)
             if self.rule == "paper":
@@ -137,17 +137,14 @@ class Certificate:
                 f"of {n:,} held-out rows and contained {_join(f'{s:,}' for s in _as_tuple(self.covered))}."
                 + (" tau = 0 is the whole line." if 0 in _as_tuple(self.tau) else "")
             )
-        text = f"How: {self.method}, cut at rank {_join(f'{k:,}' for k in ranks)} of {n:,} held-out scores."
-        if any(k > n for k in ranks):
-            text += " A rank beyond the number of rows means the whole line."
-        return text
+        whole = " The interval is the whole line." if any(_as_tuple(self.whole_line)) else ""
+        return f"How: {self.method}, cut at rank {_join(f'{k:,}' for k in ranks)} of {n:,} held-out scores.{whole}"
 
     def _given_the_data(self) -> str:
         expected = _join(map(_at_least, _as_tuple(self.expected_coverage)))
         bounds = _join(map(_at_least, _as_tuple(self.coverage_bound())))
-        at_least = "at least " if self.kind == "pav" else ""
         return (
-            f"Coverage: {at_least}{expected} expected; given these calibration rows at least {bounds}, with "
+            f"Coverage: at least {expected} expected; given these calibration rows at least {bounds}, with "
             f"{_percent(1 - self._delta_or_default(None))} confidence."
         )
 
@@ -163,11 +160,15 @@ class Certificate:
             raise ValueError(f"delta must lie strictly between 0 and 1, found {delta}.")
         return delta
 
-    def _per_level(self, value: Callable[[int, float | None, int | None], float]) -> float | tuple[float, ...]:
+    def _per_level(self, value: Callable[[int, int | None], float]) -> float | tuple[float, ...]:
+        """Return a number for each level: 1 for the whole line, otherwise by its rank and count."""
         ranks = _as_tuple(self.rank)
-        taus = _as_tuple(self.tau) if self.tau is not None else (None,) * len(ranks)
         counts = _as_tuple(self.covered) if self.covered is not None else (None,) * len(ranks)
-        values = tuple(value(k, tau, count) for k, tau, count in zip(ranks, taus, counts, strict=True))
+        whole = _as_tuple(self.whole_line)
+        whole = whole if len(whole) == len(ranks) else whole * len(ranks)
+        values = tuple(
+            1.0 if endless else value(k, count) for k, count, endless in zip(ranks, counts, whole, strict=True)
+        )
         return values if isinstance(self.confidence_level, tuple) else values[0]
 
 

@@ -13,7 +13,7 @@ from guardband.bands.levels import Levels
 from guardband.bands.ranks import marginal_rank, order_statistic, pac_rank
 from guardband.calibration.rule import Array, Calibration, OnInsufficient, Rule
 from guardband.calibration.score import scaled_interval, scaled_score
-from guardband.exceptions import DegenerateBandWarning, warn
+from guardband.exceptions import DegenerateBandWarning
 from guardband.planning import marginal_rows, pac_rows
 
 Guarantee = Literal["marginal", "pac"]
@@ -50,9 +50,9 @@ class SplitConformal(Rule):
         ranks = tuple(self._rank(i, n) for i in range(len(self.levels)))
         scales = np.array([order_statistic(summary, k) for k in ranks])
         if any(k <= n and scale == np.inf for k, scale in zip(ranks, scales, strict=True)):
-            warn(
+            self.whole_line(
                 f"{int(np.isinf(summary).sum())} of {n} calibration rows lie beyond a side of no width or have a band "
-                "that is not finite, more than the level leaves out: the interval is the whole line.",
+                "that is not finite, more than the level leaves out.",
                 DegenerateBandWarning,
             )
         certificate = Certificate(
@@ -63,6 +63,7 @@ class SplitConformal(Rule):
             rank=self.levels.unpack(ranks),
             delta=self.delta if self.guarantee == "pac" else None,
             joint=self.shares > 1,
+            whole_line=self.levels.unpack(tuple(bool(np.isinf(scale)) for scale in scales)),
             chosen_after=self.chosen_after,
         )
         return Calibration(scales, certificate)

@@ -91,6 +91,7 @@ class PavSelection(Rule):
             candidates=len(self.taus),
             tau=self.levels.unpack(taus),
             covered=self.levels.unpack(covered),
+            whole_line=self.levels.unpack(tuple(bool(j == WHOLE_LINE) for j in chosen)),
         )
         return Calibration(chosen, certificate)
 
@@ -156,5 +157,5 @@ class PavSelection(Rule):
             return f"pav at level {float(level):g} needs at least {needed} calibration rows for this, found {n}."
         return (
             f"pav needs bands that contain {k} of {n} calibration rows; the widest, tau = {self.taus[-1]:g}, contain "
-            f"{counts[-1]}: add smaller taus or train longer."
+            f"{counts[-1]}. Add smaller taus or train longer, and calibrate on fresh rows."
         )

@@ -57,8 +57,8 @@ class Rule(ABC):
     def at(self, levels: Levels) -> Rule:
         """Return the rule for levels that are chosen after calibration."""
 
-    def whole_line(self, why: str) -> None:
+    def whole_line(self, why: str, category: type[Warning] = InsufficientCalibrationWarning) -> None:
         """Say that the interval is the whole line, by a warning or, if asked for, an error."""
         if self.on_insufficient == "raise":
             raise InsufficientCalibrationError(why)
-        warn(f"{why} The interval is the whole line.", InsufficientCalibrationWarning)
+        warn(f"{why} The interval is the whole line.", category)

@@ -22,7 +22,7 @@ def split_rows(n: int, calibration_size: float | int | None, random: np.random.R
     if calibration_size is None:
         return np.arange(n), np.arange(0)
     whole = isinstance(calibration_size, numbers.Integral)
-    if not 0 < calibration_size < (n - 1 if whole else 1):
+    if not isinstance(calibration_size, numbers.Real) or not 0 < calibration_size < (n - 1 if whole else 1):
         raise ValueError(
             f"calibration_size must be a share between 0 and 1, or a number of rows up to {n - 2} (n - 2), or None "
             f"if you bring calibration rows yourself, found {calibration_size!r}."

@@ -29,10 +29,9 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of equal length; ``named`` is false where the names are only positions."""
+    """Columns of equal length, and the index where the input has one."""
 
     columns: tuple[Column, ...]
-    named: bool
     n_rows: int
     index: Any = None
 
@@ -44,7 +43,7 @@ class Table:
     def take(self, rows: NDArray[np.intp]) -> Table:
         """Return the table of some of the rows."""
         columns = tuple(Column(c.name, c.kind, c.values[rows]) for c in self.columns)
-        return Table(columns, self.named, len(rows))
+        return Table(columns, len(rows))
 
 
 def read_table(X: Any) -> Table:
@@ -117,14 +116,13 @@ def _from_array(array: NDArray[Any]) -> Table:
         raise ValueError("Complex data not supported: X must hold real numbers or text.")
     names = [f"x{j}" for j in range(array.shape[1])]
     columns = tuple(_column(name, array[:, j]) for j, name in enumerate(names))
-    return Table(columns, named=False, n_rows=len(array))
+    return Table(columns, n_rows=len(array))
 
 
 def _from_frame(frame: nw.DataFrame[Any]) -> Table:
-    names = frame.columns
     columns = tuple(_frame_column(str(s.name), s) for s in frame.iter_columns())
     index = getattr(nw.to_native(frame), "index", None)
-    return Table(columns, all(isinstance(n, str) for n in names), len(frame), index)
+    return Table(columns, len(frame), index)
 
 
 def _frame_column(name: str, series: Any) -> Column:

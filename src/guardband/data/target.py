@@ -86,9 +86,12 @@ class Target:
     def to_units(self, lower: Array, point: Array, upper: Array) -> tuple[Array, Array, Array]:
         """Return interval ends and points in the units of the response, rounded outward."""
         if self.transform == "log":
+            # An error of one unit in the last place of log y is one of |log y| units in y.
             slack = 4 * np.finfo(np.float64).eps
-            with np.errstate(over="ignore"):
-                lower, point, upper = np.exp(lower) * (1 - slack), np.exp(point), np.exp(upper) * (1 + slack)
+            with np.errstate(over="ignore", invalid="ignore"):
+                low = np.exp(lower) * (1 - slack * (1 + np.abs(lower)))
+                high = np.exp(upper) * (1 + slack * (1 + np.abs(upper)))
+            lower, upper, point = np.where(lower == -np.inf, 0.0, low), high, np.exp(point)
         if self.y_min is not None or self.y_max is not None:
             lower, point, upper = (np.clip(v, self.y_min, self.y_max) for v in (lower, point, upper))
         return lower, point, upper

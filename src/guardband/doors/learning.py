@@ -43,7 +43,7 @@ class Architecture:
 
     def build(self, in_features: int, seed: int, device: torch.device) -> nn.Module:
         """Return a fresh network, without touching the caller's random state."""
-        with torch.random.fork_rng(devices=[]):
+        with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
             torch.manual_seed(seed)
             if self.builder is None:
                 network: nn.Module = FullyConnected(
@@ -113,14 +113,12 @@ def learn(
 
     if architecture.builder is not None:
         _refuse_other_outputs(architecture.build(x.shape[1], seed, device), rows.x[:256])
-    sample = x[:ROWS_FOR_HEALTH]
+    looked_at = np.random.default_rng(seed).permutation(len(x))[:ROWS_FOR_HEALTH]
+    sample = x[looked_at]
     trained = train(range(len(taus)), 0)
     if np.ptp(y) > 0:
         trained = _restart_dead(trained, train, lambda members: predict_bands(members, sample, device))
-    if (
-        point == "mean"
-        and mean_leaves(predict_bands(trained.members, sample, device), learnt[: len(sample)], taus).any()
-    ):
+    if point == "mean" and mean_leaves(predict_bands(trained.members, sample, device), learnt[looked_at], taus).any():
         warn(
             "The mean leaves the band: on some of the training rows it lies beyond an outer quantile, so skewed is the "
             'response. The band was stretched to contain it; use point="median" or target_transform="log".',

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 CUSTOM = "custom"
+PRINTS = ("training_prints", "held_out_prints")
 
 
 def save(model: IntervalRegressor, path: str | os.PathLike[str]) -> None:
@@ -61,7 +62,8 @@ def save(model: IntervalRegressor, path: str | os.PathLike[str]) -> None:
         "certificate": None if calibrated is None else model.certificate_.to_dict(),
     }
     tensors = {f"weights.{name}": t.contiguous().cpu() for name, t in learned.members.snapshot().items()}
-    tensors["training_prints"] = torch.from_numpy(model._training_prints.view(np.int64))
+    for name in PRINTS:
+        tensors[name] = torch.from_numpy(getattr(model, f"_{name}").view(np.int64))
     if calibrated is not None:
         tensors["summary"] = torch.from_numpy(calibrated.summary)
     text = json.dumps(entries, sort_keys=True)
@@ -109,7 +111,8 @@ def _restore(model: IntervalRegressor, entries: Mapping[str, Any], tensors: Mapp
         asked.device,
     )
     model.n_iter_ = max(entries["epochs"])
-    model._training_prints = tensors["training_prints"].numpy().view(np.uint64)
+    for name in PRINTS:
+        setattr(model, f"_{name}", tensors[name].numpy().view(np.uint64))
     model._rule = asked.method.rule(asked.wish)
     model._fitted_params = model.get_params(deep=False)
     model._calibrated = None
@@ -154,7 +157,8 @@ def _checksum(text: str, tensors: Mapping[str, Tensor]) -> str:
     for name in sorted(tensors):
         t = tensors[name]
         digest.update(f"{name} {t.dtype} {tuple(t.shape)}".encode())
-        digest.update(t.contiguous().flatten().view(torch.uint8).numpy().data)
+        if t.numel():
+            digest.update(t.contiguous().flatten().view(torch.uint8).numpy().data)
     return digest.hexdigest()
 
 

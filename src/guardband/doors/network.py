@@ -38,7 +38,7 @@ class GuardedNetwork(nn.Module):
         self.networks = nn.ModuleList(networks)
         self.certificate = calibrated.certificate
         self._rule = calibrated.rule
-        self.register_buffer("setting", torch.from_numpy(calibrated.setting))
+        self.register_buffer("setting", torch.from_numpy(calibrated.setting).to(_device(networks[0])))
         self.eval()
 
     def forward(self, x: Tensor) -> Tensor:

@@ -197,7 +197,8 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         validate_data(self, X, skip_check_array=True, reset=True)
         self.n_features_in_ = len(table.columns)
         self.n_iter_ = max(learned.epochs)
-        self._learned, self._rule, self._training_prints, self._calibrated = learned, rule, prints[d1], calibrated
+        self._learned, self._rule, self._calibrated = learned, rule, calibrated
+        self._training_prints, self._held_out_prints = prints[d1], prints[d2]
         self._fitted_params = self.get_params(deep=False)
         return self
 
@@ -208,7 +209,11 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         response = self._read_target(y, table.n_rows)
         prints = fingerprints(table, response)
         refuse_overlap(prints, self._training_prints)
-        self._calibrated = _calibrated(self._learned, self._rule, table, response, prints, self._training_prints)
+        again = count_overlap(prints, self._held_out_prints)
+        notes = (f"{again} of {table.n_rows} calibration rows were given to fit. {PREPARED_OUTSIDE}",) if again else ()
+        self._calibrated = _calibrated(
+            self._learned, self._rule, table, response, prints, self._training_prints, *notes
+        )
         return self
 
     def conformalize(self, X: Any, y: Any) -> IntervalRegressor:
@@ -294,7 +299,6 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.allow_nan = not callable(self.network)
         tags.input_tags.string = not callable(self.network)
         tags.input_tags.categorical = not callable(self.network)
-        tags.non_deterministic = False
         return tags
 
 

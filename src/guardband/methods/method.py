@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import get_args
 
@@ -44,6 +44,8 @@ class Wish:
         if self.tau is not None and not 0 < self.tau < 1:
             raise ValueError(f"tau must lie strictly between 0 and 1, found {self.tau}.")
         if self.taus is not None:
+            if not isinstance(self.taus, Iterable):
+                raise ValueError(f"taus must be a sequence of levels, found {self.taus!r}.")
             if len(self.taus) == 0 or not all(0 < tau < 1 for tau in self.taus):
                 raise ValueError(
                     f"taus must be levels strictly between 0 and 1, found {list(self.taus)} "

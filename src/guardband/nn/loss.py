@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Literal
 
@@ -63,8 +64,11 @@ class IntervalLoss(nn.Module):
 
     def take(self, members: Sequence[int]) -> IntervalLoss:
         """Return the loss of some of the stacked bands, in the order given."""
-        tau = self.tau.tolist()
-        return self if self.tau.ndim == 0 else IntervalLoss([tau[i] for i in members], self.power, self.point)
+        if self.tau.ndim == 0:
+            return self
+        some = copy.copy(self)
+        some._buffers = {"tau": self.tau[list(members)]}
+        return some
 
     def extra_repr(self) -> str:
         """Return the arguments, for ``repr``."""

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from guardband.training.batches import Rows, ShuffledBatches
-from guardband.training.loop import RowLoss, member_losses, train_loop
+from guardband.training.loop import RowLoss, train_loop
 from guardband.training.recipe import Recipe
 from guardband.training.stack import Members, State, stack
 
@@ -171,7 +171,9 @@ class _Search:
 
     @property
     def best(self) -> tuple[int, ...]:
-        """Each member's best epoch so far."""
+        """Each member's best epoch so far; refused where no epoch had a finite loss."""
+        if not self._least.isfinite().all():
+            raise ValueError("Training diverged: no epoch had a finite loss. Lower the learning rate.")
         return tuple(self._best.tolist())
 
 
@@ -197,8 +199,12 @@ class _Keeper:
 def _evaluate(members: Members, rows: Rows, index: Tensor, loss: RowLoss) -> Tensor:
     """Return each member's mean loss on the rows at ``(n,)`` or ``(M, n)`` positions, ``(M,)`` on the CPU."""
     members.train(False)
-    total = torch.zeros(members.size)
+    total, mass = torch.zeros(members.size), torch.zeros(members.size)
     block = max(1, EVALUATION_BLOCK // (members.size if index.ndim == 2 else 1))
     for part in torch.split(index.to(rows.x.device), block, dim=-1):
-        total += member_losses(members, rows.at(part), loss).cpu() * part.shape[-1]
-    return total / index.shape[-1]
+        batch = rows.at(part)
+        losses = loss.rows(members(batch.x, shared=batch.shared), batch.y)
+        weight = torch.ones_like(batch.y) if batch.weight is None else batch.weight
+        total += (losses * weight).sum(-1).cpu()
+        mass += weight.sum(-1).cpu()
+    return total / mass

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 DEAD_WIDTH = 1e-6
 DEAD_SHARE = 0.01
-FEWEST_IN_GROUP = 100
+FEWEST_IN_GROUP = 1000
 
 
 def dead_shares(bands: NDArray[np.float32]) -> NDArray[np.float64]:
@@ -34,5 +34,6 @@ def mean_leaves(bands: NDArray[np.float32], y: NDArray[np.float64], taus: Sequen
         below = y <= band[:, 1]
         by_length = np.array_split(np.argsort(band[:, 2] - band[:, 0]), groups)
         shares = np.array([below[group].mean() for group in by_length])
-        leaves[i] = ((shares > 1 - tau / 2) | (shares < tau / 2)).any()
+        margin = 4 * np.sqrt(tau / 2 * (1 - tau / 2) / min(map(len, by_length)))  # four standard errors
+        leaves[i] = (np.abs(shares - 0.5) > 0.5 - tau / 2 + margin).any()
     return leaves

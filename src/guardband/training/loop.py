@@ -44,6 +44,8 @@ def train_loop(
     ``batches`` is iterated once per epoch. Decay is Adam's own (a term of the gradient)
     and applies to matrices, not to biases.
     """
+    if not members.parameters():
+        raise ValueError("A network must have parameters to train, found none.")
     optimiser = torch.optim.Adam(members.parameter_groups(weight_decay), lr=learning_rate, fused=True)
     for epoch in range(1, epochs + 1):
         members.train()

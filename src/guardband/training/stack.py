@@ -40,10 +40,6 @@ class Members(ABC):
         """Switch dropout and the like on or off."""
 
     @abstractmethod
-    def modules(self) -> list[nn.Module]:
-        """Return the networks one by one."""
-
-    @abstractmethod
     def snapshot(self) -> State:
         """Return a copy of all parameters and buffers, ``(M, ...)`` each."""
 
@@ -81,15 +77,6 @@ class Stack(Members):
     def train(self, mode: bool = True) -> None:
         """Switch dropout and the like on or off."""
         self._skeleton.train(mode)
-
-    def modules(self) -> list[nn.Module]:
-        """Return the networks one by one, as copies."""
-        networks = []
-        for i in range(self.size):
-            network = copy.deepcopy(self._skeleton).to_empty(device=self.parameters()[0].device)
-            network.load_state_dict({name: t[i].detach() for name, t in self._state().items()})
-            networks.append(network)
-        return networks
 
     def snapshot(self) -> State:
         """Return a copy of all parameters and buffers."""
@@ -134,10 +121,6 @@ class Row(Members):
         for network in self._networks:
             network.train(mode)
 
-    def modules(self) -> list[nn.Module]:
-        """Return the networks themselves."""
-        return self._networks
-
     def snapshot(self) -> State:
         """Return a copy of all parameters and buffers."""
         states = [network.state_dict() for network in self._networks]
@@ -160,17 +143,18 @@ def _groups(parameters: list[Tensor], matrix_axes: int, weight_decay: float) -> 
 
 
 def stack(networks: Sequence[nn.Module], example: Tensor) -> Members:
-    """Return the networks as one; a module that ``vmap`` cannot run falls back to a row.
+    """Return copies of the networks as one; a module that ``vmap`` cannot run falls back to a row.
 
-    ``example`` is a batch of shared rows, on which stacking is tried out.
+    ``example`` is a batch of shared rows, on which a training step is tried out.
     """
-    stacked = Stack(networks)
-    stacked.train(False)
     try:
-        stacked(example, shared=True).sum().backward()  # type: ignore[no-untyped-call]
-    except RuntimeError:
-        return Row(networks)
+        stacked = Stack(networks)
+        before = stacked.snapshot()
+        with torch.random.fork_rng(devices=[example.device] if example.is_cuda else []):
+            stacked(example, shared=True).sum().backward()  # type: ignore[no-untyped-call]
+    except (RuntimeError, ValueError):
+        return Row([copy.deepcopy(network) for network in networks])
+    stacked.restore(before)
     for p in stacked.parameters():
         p.grad = None
-    stacked.train()
     return stacked

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import torch
 from torch import nn
 
 from guardband.training.batches import LoaderBatches
@@ -31,7 +32,9 @@ def train(
     if isinstance(epochs, str):
         raise ValueError(f"epochs must be a whole number of at least 1, found {epochs!r}.")
     Recipe(epochs, learning_rate, weight_decay)
-    device = next(network.parameters()).device
+    if not hasattr(loss, "rows"):
+        raise TypeError(f"loss must have a method rows, as gb.nn.IntervalLoss has, found {type(loss).__name__}.")
+    device = next((p.device for p in network.parameters()), torch.device("cpu"))
     train_loop(
         Row([network]),
         LoaderBatches(loader, device),
