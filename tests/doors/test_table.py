@@ -290,7 +290,7 @@ def test_a_network_of_ones_own(small):
     broken[5, 2] = np.nan
     with pytest.raises(ValueError, match="takes no missing values, found NaN in the column 'x2' at row 5"):
         quick(network=build, calibration_size=None).fit(broken, y)
-    with pytest.raises(ValueError, match=r"found shape \(256, 2\)"):
+    with pytest.raises(ValueError, match=r"found \(256, 2\)"):
         quick(network=lambda d: nn.Linear(d, 2)).fit(X, y)
     with pytest.raises(ValueError, match="bands that cross"):
         quick(network=lambda d: nn.Linear(d, 3)).fit(X, y)
@@ -330,6 +330,9 @@ def test_a_network_of_ones_own(small):
         {"y_min": float("nan")},
         {"device": "cuda:99"},
         {"joint": True},
+        {"taus": [0.1, 0.05]},
+        {"average": "sharp"},
+        {"method": "pav", "tau": 0.1},
     ],
 )
 def test_bad_arguments_are_refused_and_nothing_is_fitted(wrong, small):
@@ -337,6 +340,11 @@ def test_bad_arguments_are_refused_and_nothing_is_fitted(wrong, small):
     with pytest.raises(ValueError, match=r"must|not both"):
         model.fit(*small)
     assert not [name for name in vars(model) if name.endswith("_")]
+
+
+def test_a_training_that_diverges_is_refused(small):
+    with pytest.raises(ValueError, match="Training diverged"):
+        quick(learning_rate=1e30).fit(*small)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])

@@ -114,11 +114,16 @@ def learn(
     if architecture.builder is not None:
         _refuse_other_outputs(architecture.build(x.shape[1], seed, device), rows.x[:256])
     looked_at = np.random.default_rng(seed).permutation(len(x))[:ROWS_FOR_HEALTH]
-    sample = x[looked_at]
+
+    def bands_of(members: Members) -> NDArray[np.float32]:
+        return predict_bands(members, x[looked_at], device)
+
     trained = train(range(len(taus)), 0)
+    if not np.isfinite(bands_of(trained.members)).all():
+        raise ValueError(f"Training diverged: bands are not finite. Lower learning_rate, found {recipe.learning_rate}.")
     if np.ptp(y) > 0:
-        trained = _restart_dead(trained, train, lambda members: predict_bands(members, sample, device))
-    if point == "mean" and mean_leaves(predict_bands(trained.members, sample, device), learnt[looked_at], taus).any():
+        trained = _restart_dead(trained, train, bands_of)
+    if point == "mean" and mean_leaves(bands_of(trained.members), learnt[looked_at], taus).any():
         warn(
             "The mean leaves the band: on some of the training rows it lies beyond an outer quantile, so skewed is the "
             'response. The band was stretched to contain it; use point="median" or target_transform="log".',
@@ -171,9 +176,10 @@ def _replace(trained: Trained, which: Sequence[int], fresh: Trained) -> Trained:
 def _refuse_other_outputs(network: nn.Module, x: torch.Tensor) -> None:
     with torch.no_grad():
         out = network.eval()(x)
-    if out.shape != (len(x), 3) or bool((out.diff(dim=-1) < 0).any()):
+    found = tuple(out.shape) if isinstance(out, torch.Tensor) else type(out).__name__
+    crosses = found == (len(x), 3) and bool((out.diff(dim=-1) < 0).any())
+    if found != (len(x), 3) or crosses:
         raise ValueError(
-            "A network of your own must put out ordered bands (n, 3) = lower, point, upper, found shape "
-            f"{tuple(out.shape)}{' with bands that cross' if out.shape == (len(x), 3) else ''}: "
-            "end it with gb.nn.TripleHead."
+            "A network of your own must put out ordered bands (n, 3) = lower, point, upper, found "
+            f"{'bands that cross' if crosses else found}: end it with gb.nn.TripleHead."
         )

@@ -13,6 +13,8 @@ class ConfNN(Method):
 
     def taus(self, wish: Wish) -> tuple[float, ...]:
         """Return tau as given, otherwise alpha, the smallest of several."""
+        if wish.taus is not None or wish.average is not None:
+            raise ValueError("conf-nn must be given tau alone: taus and average are pav's.")
         return (min(wish.levels.alphas) if wish.tau is None else wish.tau,)
 
     def rule(self, wish: Wish) -> SplitConformal:

@@ -13,6 +13,8 @@ class Pav(Method):
 
     def taus(self, wish: Wish) -> tuple[float, ...]:
         """Return the grid as given, otherwise alpha, 0.9 alpha, ..., 0.1 alpha for each level."""
+        if wish.tau is not None:
+            raise ValueError(f"pav must be given its grid as taus, found tau = {wish.tau}.")
         if wish.taus is not None:
             return tuple(sorted((float(tau) for tau in wish.taus), reverse=True))
         grid = {(1 - level) * j / 10 for level in wish.levels.values for j in range(1, 11)}
