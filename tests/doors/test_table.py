@@ -235,6 +235,10 @@ def test_log_targets_and_bounds(small):
     bands = quick(target_transform="log").fit(X, positive).predict_interval(X)
     assert (bands.lower > 0).all()
     assert ((bands.lower <= bands.point) & (bands.point <= bands.upper)).all()
+    with pytest.warns(gb.InsufficientCalibrationWarning):
+        whole = quick(target_transform="log", calibration_size=5).fit(X, positive).predict_interval(X)
+    assert (whole.lower == 0).all()
+    assert np.isposinf(whole.upper).all()
     cut = quick(y_min=y.min(), y_max=y.max()).fit(X, y).predict_interval(X)
     assert cut.lower.min() >= y.min()
     assert cut.upper.max() <= y.max()
