@@ -6,10 +6,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from hypothesis import settings
 
 from guardband.data.artificial import PaperModel
 
 torch.set_num_threads(1)
+
+# On a developer's machine hypothesis looks for new cases in every run; in CI it repeats the same ones.
+settings.register_profile("repeatable", derandomize=True)
+if os.environ.get("CI"):
+    settings.load_profile("repeatable")
 
 
 @pytest.fixture(scope="session")

@@ -81,7 +81,7 @@ def test_every_optional_package_is_imported_where_it_is_used():
         assert not heads & {"pandas", "polars", "pyarrow", "matplotlib"}
 
 
-def seconds(*programs, repeat=3):
+def seconds(*programs, repeat=5):
     """Return each program's least time, taken in turns so that a busy machine slows all alike."""
     times = [[] for _ in programs]
     for _ in range(repeat):
