@@ -1,11 +1,9 @@
 """What guardband raises and warns of.
 
     ValueError
-    └── ModelFileError                  a saved model cannot be loaded
-        └── MissingModelFileError       there is no such file (also a FileNotFoundError)
-    ValueError
-    └── InsufficientCalibrationError    too few calibration rows, and on_insufficient="raise"
-    ValueError
+    ├── ModelFileError                  a saved model cannot be loaded
+    │   └── MissingModelFileError       there is no such file (also a FileNotFoundError)
+    ├── InsufficientCalibrationError    too few calibration rows, and on_insufficient="raise"
     └── OverlapError                    calibration rows were already used for training
     UserWarning
     ├── InsufficientCalibrationWarning  too few calibration rows: the interval is the whole line
