@@ -93,8 +93,8 @@ class Certificate:
     def from_dict(cls, entries: Mapping[str, Any]) -> Certificate:
         """Return the certificate that ``to_dict`` described."""
         own = {f.name for f in fields(cls)}
-        plain = {k: tuple(v) if isinstance(v, list) else v for k, v in entries.items() if k in own}
-        return cls(**plain)  # type: ignore[arg-type]
+        plain: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in entries.items() if k in own}
+        return cls(**plain)
 
     def __str__(self) -> str:
         lines = [self._promise(), self._how(), self._given_the_data()]

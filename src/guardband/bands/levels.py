@@ -6,7 +6,7 @@ import numbers
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import numpy as np
 
@@ -47,7 +47,7 @@ class Levels:
             name, given = "confidence_level", 0.9 if confidence_level is None else confidence_level
         given = given.item() if isinstance(given, np.ndarray) and given.ndim == 0 else given
         scalar = isinstance(given, numbers.Real | str) or not isinstance(given, Iterable)
-        entries = [given] if scalar else list(given)  # type: ignore[arg-type]
+        entries = [given] if scalar else list(cast(Iterable[Level], given))
         if not entries:
             raise ValueError(f"{name} must hold at least one level, found an empty sequence.")
         exact = tuple(_exact(name, entry) for entry in entries)

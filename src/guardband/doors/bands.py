@@ -71,8 +71,7 @@ class BandCalibrator:
         )
         chosen = method_named(method)
         self._rule: Rule = chosen.rule(wish)
-        self._n_bands = len(chosen.taus(wish))
-        self._order = np.argsort([-tau for tau in taus]) if taus is not None and self._n_bands > 1 else None
+        self._order = chosen.order(wish)
         self._crossing = crossing
         self._calibrated: Calibrated | None = None
 
@@ -113,12 +112,11 @@ class BandCalibrator:
         if len(set(shapes)) > 1 or sides[0].ndim not in (1, 2) or sides[0].size == 0:
             raise ValueError(f"lower, point and upper must have one shape (n,) or (K, n), n > 0, found {shapes}.")
         bands = np.stack([np.atleast_2d(side) for side in sides], axis=-1)
-        if len(bands) != self._n_bands:
+        if len(bands) != len(self._order):
             raise ValueError(
-                f"Expected {self._n_bands} band(s), one per tau, found {len(bands)} in an array of shape {shapes[0]}."
+                f"Expected {len(self._order)} band(s), one per tau, found {len(bands)} in arrays of shape {shapes[0]}."
             )
-        if self._order is not None:
-            bands = bands[self._order]
+        bands = bands[self._order]
         if self._crossing == "sort":
             return np.where(np.isnan(bands).any(-1, keepdims=True), bands, np.sort(bands, axis=-1))
         refuse_crossing(bands)

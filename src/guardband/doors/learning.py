@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 import torch
@@ -82,7 +83,7 @@ def learn(
     recipe: Recipe,
     target: Target,
     *,
-    power: int,
+    power: Literal[1, 2],
     point: Point,
     device: torch.device,
     seed: int,
@@ -97,7 +98,7 @@ def learn(
         torch.from_numpy(learnt).float().to(device),
         None if weight is None else torch.from_numpy(weight).float().to(device),
     )
-    loss = IntervalLoss(list(taus), power, point).to(device)  # type: ignore[arg-type]
+    loss = IntervalLoss(list(taus), power, point).to(device)
 
     def train(members: Sequence[int], attempt: int) -> Trained:
         start = seed + attempt
@@ -119,10 +120,11 @@ def learn(
         return predict_bands(members, x[looked_at], device)
 
     trained = train(range(len(taus)), 0)
-    if not np.isfinite(bands_of(trained.members)).all():
+    bands = bands_of(trained.members)
+    if not np.isfinite(bands).all():
         raise ValueError(f"Training diverged: bands are not finite. Lower learning_rate, found {recipe.learning_rate}.")
     if np.ptp(y) > 0:
-        trained = _restart_dead(trained, train, bands_of)
+        trained = _restart_dead(trained, dead_shares(bands), train, bands_of)
     if point == "mean" and mean_leaves(bands_of(trained.members), learnt[looked_at], taus).any():
         warn(
             "The mean leaves the band: on some of the training rows it lies beyond an outer quantile, so skewed is the "
@@ -140,11 +142,11 @@ def rebuild(architecture: Architecture, size: int, in_features: int, device: tor
 
 def _restart_dead(
     trained: Trained,
+    shares: Array,
     train: Callable[[Sequence[int], int], Trained],
     bands_of: Callable[[Members], NDArray[np.float32]],
 ) -> Trained:
-    """Train members with a dead side again, from other starts."""
-    shares = dead_shares(bands_of(trained.members))
+    """Train members with a dead side again, from other starts; ``shares`` is how dead each is, ``(M,)``."""
     dead = np.flatnonzero(shares > DEAD_SHARE)
     if not len(dead):
         return trained

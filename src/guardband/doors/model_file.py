@@ -127,8 +127,8 @@ def _read(path: Path) -> tuple[str, dict[str, Tensor]]:
         raise MissingModelFileError(f"There is no model file at {path}.")
     try:
         with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            metadata, names = file.metadata() or {}, file.keys()
+            tensors = {name: file.get_tensor(name) for name in names}
     except (SafetensorError, OSError, ValueError) as error:
         raise ModelFileError(f"{path} is no guardband model, or it is damaged or cut short: {error}.") from error
     text = metadata.get("guardband")

@@ -7,7 +7,6 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -101,12 +100,10 @@ def calibrate(
     )
     chosen = method_named(method)
     networks = [network] if isinstance(network, nn.Module) else list(network)
-    expected = len(chosen.taus(wish))
-    if len(networks) != expected:
-        raise ValueError(f"{chosen.name} takes {expected} network(s), one per tau, found {len(networks)}.")
-    if taus is not None and expected > 1:
-        networks = [networks[i] for i in np.argsort([-tau for tau in taus])]
-    copies = [copy.deepcopy(one).eval().requires_grad_(False) for one in networks]
+    order = chosen.order(wish)
+    if len(networks) != len(order):
+        raise ValueError(f"{chosen.name} takes {len(order)} network(s), one per tau, found {len(networks)}.")
+    copies = [copy.deepcopy(networks[i]).eval().requires_grad_(False) for i in order]
     selected = chosen.rule(wish)
     statistics = [selected.statistic(bands, y) for bands, y in _held_out(copies, loader)]
     if not any(map(len, statistics)):

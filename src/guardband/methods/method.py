@@ -69,6 +69,11 @@ class Method(ABC):
     def taus(self, wish: Wish) -> tuple[float, ...]:
         """Return the levels of the bands to train, narrowest first."""
 
+    def order(self, wish: Wish) -> list[int]:
+        """Return where the bands that a user brings, one per tau as given, stand in the order of ``taus``."""
+        given = self.taus(wish) if wish.taus is None else list(wish.taus)
+        return sorted(range(len(given)), key=lambda i: -given[i])
+
     @abstractmethod
     def rule(self, wish: Wish) -> Rule:
         """Return the rule for bands that stand in the order of ``taus``."""

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from guardband.training.batches import Rows, ShuffledBatches
-from guardband.training.loop import RowLoss, train_loop
+from guardband.training.loop import AfterEpoch, RowLoss, train_loop
 from guardband.training.recipe import Recipe
 from guardband.training.stack import Members, State, stack
 
@@ -134,9 +134,7 @@ class _Job:
     def _members(self, seeds: Sequence[int]) -> Members:
         return stack([self.build(seed) for seed in seeds], self.rows.x[:2])
 
-    def _run(
-        self, members: Members, index: Tensor, loss: RowLoss, epochs: int, after_epoch: Callable[[int], bool]
-    ) -> None:
+    def _run(self, members: Members, index: Tensor, loss: RowLoss, epochs: int, after_epoch: AfterEpoch) -> None:
         train_loop(
             members,
             ShuffledBatches(self.rows, index.to(self.rows.x.device), self.recipe.batch_size, self.seed),

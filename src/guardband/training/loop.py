@@ -51,7 +51,7 @@ def train_loop(
         members.train()
         for batch in batches:
             optimiser.zero_grad()
-            member_losses(members, batch, loss).sum().backward()  # type: ignore[no-untyped-call]
+            torch.autograd.backward(member_losses(members, batch, loss).sum())
             optimiser.step()
         if after_epoch(epoch):
             break
