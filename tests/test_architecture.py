@@ -94,7 +94,8 @@ def seconds(*programs, repeat=5):
 
 def test_import_costs_little_more_than_torch_and_scikit_learn():
     all_names = "import guardband as gb; [getattr(gb, name) for name in gb.__all__]"
-    base, ours, every = seconds("import torch, sklearn.base", "import guardband", all_names)
+    base, ours, every = seconds("import torch, sklearn", "import guardband", all_names)
+    print(f"import torch, sklearn {base:.2f} s; guardband {ours / base:.2f} x, all its names {every / base:.2f} x")
     assert ours <= 1.3 * base
     assert every <= 1.3 * base
 
