@@ -31,7 +31,7 @@ PUBLIC = {
     *("IntervalRegressor", "BandCalibrator", "calibrate", "train", "load", "GuardedNetwork"),
     *("Intervals", "Certificate", "Method", "Wish", "nn", "metrics", "planning"),
     *("ModelFileError", "OverlapError", "InsufficientCalibrationError"),
-    *("InsufficientCalibrationWarning", "DegenerateBandWarning", "TargetWarning"),
+    *("InsufficientCalibrationWarning", "DegenerateBandWarning", "SlowTrainingWarning", "TargetWarning"),
 }
 
 

@@ -20,15 +20,16 @@ if TYPE_CHECKING:
     from guardband.doors.network import GuardedNetwork as GuardedNetwork
     from guardband.doors.network import calibrate as calibrate
     from guardband.doors.table import IntervalRegressor as IntervalRegressor
+    from guardband.doors.train import train as train
     from guardband.exceptions import DegenerateBandWarning as DegenerateBandWarning
     from guardband.exceptions import InsufficientCalibrationError as InsufficientCalibrationError
     from guardband.exceptions import InsufficientCalibrationWarning as InsufficientCalibrationWarning
     from guardband.exceptions import ModelFileError as ModelFileError
     from guardband.exceptions import OverlapError as OverlapError
+    from guardband.exceptions import SlowTrainingWarning as SlowTrainingWarning
     from guardband.exceptions import TargetWarning as TargetWarning
     from guardband.methods.method import Method as Method
     from guardband.methods.method import Wish as Wish
-    from guardband.training.train import train as train
 
 _HOME = {
     "BandCalibrator": "guardband.doors.bands",
@@ -42,11 +43,12 @@ _HOME = {
     "Method": "guardband.methods.method",
     "ModelFileError": "guardband.exceptions",
     "OverlapError": "guardband.exceptions",
+    "SlowTrainingWarning": "guardband.exceptions",
     "TargetWarning": "guardband.exceptions",
     "Wish": "guardband.methods.method",
     "calibrate": "guardband.doors.network",
     "load": "guardband.doors.model_file",
-    "train": "guardband.training.train",
+    "train": "guardband.doors.train",
 }
 _MODULES = ("metrics", "nn", "planning")
 

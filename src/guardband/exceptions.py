@@ -8,6 +8,7 @@
     UserWarning
     ├── InsufficientCalibrationWarning  too few calibration rows: the interval is the whole line
     ├── DegenerateBandWarning           a side of the band has no width, or the mean lies outside the band
+    ├── SlowTrainingWarning             networks train slower than they could, and why
     └── TargetWarning                   the response is constant on the training rows
 
 Every other bad argument is a plain ``ValueError`` or ``TypeError``.
@@ -50,6 +51,10 @@ class InsufficientCalibrationWarning(UserWarning):
 
 class DegenerateBandWarning(UserWarning):
     """A side of the band collapsed: a dead ReLU ordering, or a mean outside the band."""
+
+
+class SlowTrainingWarning(UserWarning):
+    """Networks cannot be trained as one, or their step cannot be captured: the result is the same, but later."""
 
 
 class TargetWarning(UserWarning):

@@ -18,12 +18,13 @@ from guardband.exceptions import DegenerateBandWarning, warn
 from guardband.nn import FullyConnected, IntervalLoss
 from guardband.nn.loss import Point
 from guardband.nn.ordering import Ordering
-from guardband.training.batches import Rows
-from guardband.training.epochs import Progress, Trained, train_members
+from guardband.training.batches import Draw, Rows
+from guardband.training.epochs import Job, Progress, Trained
 from guardband.training.health import DEAD_SHARE, dead_shares, mean_leaves
+from guardband.training.members import Members
 from guardband.training.predict import predict_bands
 from guardband.training.recipe import Recipe
-from guardband.training.stack import Members, stack
+from guardband.training.stack import stack
 
 Array = NDArray[np.float64]
 Builder = Callable[[int], nn.Module]
@@ -100,38 +101,49 @@ def learn(
     )
     loss = IntervalLoss(list(taus), power, point).to(device)
 
+    def build(start: int, count: int) -> tuple[nn.Module, ...]:
+        return tuple(architecture.build(x.shape[1], start, device) for _ in range(count))
+
     def train(members: Sequence[int], attempt: int) -> Trained:
         start = seed + attempt
-        return train_members(
-            lambda own: architecture.build(x.shape[1], own, device),
-            [start] * len(members),
+        networks = first if attempt == 0 else build(start, len(members))
+        draw = Draw(torch.arange(len(x), device=device), start)
+        return Job(
+            networks,
             loss.take(members),
-            rows,
             recipe,
-            start,
-            progress,
-        )
+            device,
+            rows,
+            (draw,) * len(members),
+            seed=start,
+            progress=progress,
+        ).train()
 
     if architecture.builder is not None:
         _refuse_other_outputs(architecture.build(x.shape[1], seed, device), rows.x[:256])
     looked_at = np.random.default_rng(seed).permutation(len(x))[:ROWS_FOR_HEALTH]
 
-    def bands_of(members: Members) -> NDArray[np.float32]:
+    first = build(seed, len(taus))
+    members = stack(first, rows.x[:2])
+
+    def bands_of(trained: Trained) -> NDArray[np.float32]:
+        members.restore(trained.state)
         return predict_bands(members, x[looked_at], device)
 
     trained = train(range(len(taus)), 0)
-    bands = bands_of(trained.members)
+    bands = bands_of(trained)
     if not np.isfinite(bands).all():
         raise ValueError(f"Training diverged: bands are not finite. Lower learning_rate, found {recipe.learning_rate}.")
     if np.ptp(y) > 0:
         trained = _restart_dead(trained, dead_shares(bands), train, bands_of)
-    if point == "mean" and mean_leaves(bands_of(trained.members), learnt[looked_at], taus).any():
+    if point == "mean" and mean_leaves(bands_of(trained), learnt[looked_at], taus).any():
         warn(
             "The mean leaves the band: on some of the training rows it lies beyond an outer quantile, so skewed is the "
             'response. The band was stretched to contain it; use point="median" or target_transform="log".',
             DegenerateBandWarning,
         )
-    return Learned(encoder, target, architecture, trained.members, trained.epochs, x.shape[1], device)
+    members.restore(trained.state)
+    return Learned(encoder, target, architecture, members, trained.epochs, x.shape[1], device)
 
 
 def rebuild(architecture: Architecture, size: int, in_features: int, device: torch.device) -> Members:
@@ -144,7 +156,7 @@ def _restart_dead(
     trained: Trained,
     shares: Array,
     train: Callable[[Sequence[int], int], Trained],
-    bands_of: Callable[[Members], NDArray[np.float32]],
+    bands_of: Callable[[Trained], NDArray[np.float32]],
 ) -> Trained:
     """Train members with a dead side again, from other starts; ``shares`` is how dead each is, ``(M,)``."""
     dead = np.flatnonzero(shares > DEAD_SHARE)
@@ -155,7 +167,7 @@ def _restart_dead(
     while len(dead) and attempt < MOST_RESTARTS:
         attempt += 1
         trained = _replace(trained, dead.tolist(), train(dead.tolist(), attempt))
-        dead = np.flatnonzero(dead_shares(bands_of(trained.members)) > DEAD_SHARE)
+        dead = np.flatnonzero(dead_shares(bands_of(trained)) > DEAD_SHARE)
     outcome = f"{len(dead)} still have" if len(dead) else "none has"
     warn(
         f'{found}; after {attempt} restart(s) {outcome}. ordering="softplus" has no dead side.',
@@ -165,14 +177,13 @@ def _restart_dead(
 
 
 def _replace(trained: Trained, which: Sequence[int], fresh: Trained) -> Trained:
-    state, new = trained.members.snapshot(), fresh.members.snapshot()
+    state = {name: t.clone() for name, t in trained.state.items()}
     epochs = list(trained.epochs)
     for j, i in enumerate(which):
         epochs[i] = fresh.epochs[j]
         for name in state:
-            state[name][i] = new[name][j]
-    trained.members.restore(state)
-    return replace(trained, epochs=tuple(epochs))
+            state[name][i] = fresh.state[name][j]
+    return replace(trained, state=state, epochs=tuple(epochs))
 
 
 def _refuse_other_outputs(network: nn.Module, x: torch.Tensor) -> None:

@@ -1,10 +1,10 @@
-"""Batches of rows, from tensors on the device or from a loader."""
+"""Batches of rows: which rows a step sees, and where they come from."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -12,67 +12,120 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Batch:
-    """Rows for one step: shared, ``(n, ...)`` and ``(n,)``, or each member's own, ``(M, n, ...)`` and ``(M, n)``."""
+    """Rows for one step of M members in G groups of equal size: ``x (G, n, ...)``, ``y`` and ``weight (M, n)``."""
 
     x: Tensor
     y: Tensor
     weight: Tensor | None = None
 
-    @property
-    def shared(self) -> bool:
-        """Whether all members see the same rows."""
-        return self.y.ndim == 1
-
 
 @dataclass(frozen=True)
 class Rows:
-    """Training rows on the device: inputs ``(n, ...)``, responses ``(n,)`` and perhaps weights ``(n,)``."""
+    """All rows: inputs ``(n, ...)``, responses ``(n,)`` or each member's own ``(M, n)``, perhaps weights ``(n,)``."""
 
     x: Tensor
     y: Tensor
     weight: Tensor | None = None
 
     def __len__(self) -> int:
-        return len(self.y)
+        return len(self.x)
 
-    def at(self, index: Tensor) -> Batch:
-        """Return the rows at ``(n,)`` or ``(M, n)`` positions."""
-        return Batch(self.x[index], self.y[index], None if self.weight is None else self.weight[index])
+    def take(self, members: Sequence[int]) -> Rows:
+        """Return the rows as some of the members see them."""
+        return self if self.y.ndim == 1 else Rows(self.x, self.y[list(members)], self.weight)
+
+    def at(self, index: Tensor, size: int) -> Batch:
+        """Return a batch for ``size`` members of the rows at ``(G, n)`` positions."""
+        each = size // len(index)
+        own = index.repeat_interleave(each, 0) if each > 1 else index
+        y = self.y[own] if self.y.ndim == 1 else self.y.gather(1, own)
+        return Batch(self.x[index], y, None if self.weight is None else self.weight[own])
 
 
-class ShuffledBatches:
-    """Passes over some rows in random order, in batches of nearly equal size.
+@dataclass(frozen=True)
+class Draw:
+    """Some rows, by position ``(n,)``, and the seed of the order in which they are drawn."""
 
-    ``index`` is ``(n,)`` for rows that all members share, or ``(M, n)`` for each member's own.
-    """
+    index: Tensor
+    seed: int
 
-    def __init__(self, rows: Rows, index: Tensor, batch_size: int, seed: int) -> None:
-        self._rows, self._index = rows, index
-        self._n_batches = -(-index.shape[-1] // batch_size)
-        self._generator = torch.Generator().manual_seed(seed)
+    def order(self, epoch: int) -> Tensor:
+        """Return the positions in this epoch's order: it depends on the seed and the epoch alone."""
+        generator = torch.Generator(self.index.device).manual_seed(mixed_seed(self.seed, epoch))
+        return self.index[torch.randperm(len(self.index), generator=generator, device=self.index.device)]
 
-    def __iter__(self) -> Iterator[Batch]:
-        order = torch.rand(self._index.shape, generator=self._generator).argsort(-1)
-        shuffled = self._index.gather(-1, order.to(self._index.device))
-        for part in shuffled.tensor_split(self._n_batches, dim=-1):
-            yield self._rows.at(part)
+    def to(self, device: torch.device) -> Draw:
+        """Return the draw with its positions on a device."""
+        return Draw(self.index.to(device), self.seed)
+
+
+HeldOut = Sequence[Draw] | Iterable[Any]
+"""Rows to judge members by: a draw for each, or a loader of pairs for all."""
+
+
+class Source(Protocol):
+    """Where a squad's batches come from: pieces are made outside a step, the batch of them inside."""
+
+    def pieces(self, epoch: int) -> Iterator[tuple[Tensor, ...]]:
+        """Yield for each step of an epoch the tensors that make its batch."""
+
+    def batch(self, *pieces: Tensor) -> Batch:
+        """Return the batch."""
+
+    def steps(self) -> int:
+        """Return the number of steps in an epoch, 0 if unknown."""
+
+
+@dataclass(frozen=True)
+class ResidentBatches:
+    """Rows on the device; each step gathers its own. One draw per group; all draws have equally many rows."""
+
+    rows: Rows
+    draws: Sequence[Draw]
+    size: int
+    batch_size: int
+
+    def pieces(self, epoch: int) -> Iterator[tuple[Tensor, ...]]:
+        """Yield the positions ``(G, n)`` of each step's rows, in batches of nearly equal size."""
+        order = torch.stack([draw.order(epoch) for draw in self.draws])
+        for part in order.tensor_split(self.steps(), dim=1):
+            yield (part,)
+
+    def batch(self, *pieces: Tensor) -> Batch:
+        """Return the rows at these positions."""
+        return self.rows.at(pieces[0], self.size)
+
+    def steps(self) -> int:
+        """Return the number of steps in an epoch."""
+        return -(-len(self.draws[0].index) // self.batch_size)
 
 
 @dataclass(frozen=True)
 class LoaderBatches:
-    """Passes over a loader of ``(x, y)`` pairs."""
+    """A loader of ``(x, y)`` pairs, whose batches all members see."""
 
     loader: Iterable[Any]
     device: torch.device
+    size: int
 
-    def __iter__(self) -> Iterator[Batch]:
+    def pieces(self, epoch: int) -> Iterator[tuple[Tensor, ...]]:
+        """Yield the loader's pairs."""
         empty = True
         for item in self.loader:
             x, y = pair(item)
-            yield Batch(x.to(self.device), y.to(self.device))
+            yield x.to(self.device, non_blocking=True), y.to(self.device, non_blocking=True)
             empty = False
         if empty:
             raise ValueError("The loader must give at least one batch in every pass, found none.")
+
+    def batch(self, *pieces: Tensor) -> Batch:
+        """Return the pair as a batch."""
+        x, y = pieces
+        return Batch(x[None], y.expand(self.size, -1))
+
+    def steps(self) -> int:
+        """Return the loader's length, 0 if it does not say."""
+        return len(self.loader) if hasattr(self.loader, "__len__") else 0
 
 
 def pair(item: Any) -> tuple[Tensor, Tensor]:
@@ -83,3 +136,8 @@ def pair(item: Any) -> tuple[Tensor, Tensor]:
     if y.ndim != 1:
         raise ValueError(f"A loader's y must have the shape (n,), found {tuple(y.shape)}: use y.squeeze(-1).")
     return x, y
+
+
+def mixed_seed(seed: int, step: int) -> int:
+    """Return a seed for one step of a sequence: other seeds and other steps give unrelated ones."""
+    return (seed * 0x9E3779B97F4A7C15 + step * 0xBF58476D1CE4E5B9) % 2**63

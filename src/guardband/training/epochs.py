@@ -2,207 +2,239 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from guardband.training.batches import Rows, ShuffledBatches
-from guardband.training.loop import AfterEpoch, RowLoss, train_loop
+from guardband.exceptions import SlowTrainingWarning, warn
+from guardband.nn.mixed import LossFunction, take_losses
+from guardband.training.batches import Draw, HeldOut, Rows, pair
+from guardband.training.checkpoint import Checkpoint
+from guardband.training.fleet import Fleet
+from guardband.training.loop import train_loop
+from guardband.training.members import State
 from guardband.training.recipe import Recipe
-from guardband.training.stack import Members, State, stack
+from guardband.training.search import Keeper, Search
+from guardband.training.task import Task, best_engine
 
-EVALUATION_BLOCK = 8192
 FEWEST_TO_HOLD_OUT = 20
 
-Build = Callable[[int], nn.Module]
 Progress = Callable[[str, int, int], None]
 """Called after every epoch with what is being done, the epoch and their number."""
-
-
-class MemberLoss(RowLoss, Protocol):
-    """A loss whose members can be picked."""
-
-    def take(self, members: Sequence[int], /) -> MemberLoss:
-        """Return the loss of some of the members."""
+AfterEpoch = Callable[[int, State], bool]
+"""Called after every epoch of the training proper with the members as they are; true ends it."""
+Judge = Callable[[int, Fleet], bool]
 
 
 @dataclass(frozen=True)
 class Trained:
-    """Trained members, each with the number of epochs that it kept."""
+    """Trained members: parameters and buffers ``(M, ...)``, and the number of epochs that each kept."""
 
-    members: Members
+    state: State
     epochs: tuple[int, ...]
 
 
-def train_members(
-    build: Build,
-    seeds: Sequence[int],
-    loss: MemberLoss,
-    rows: Rows,
-    recipe: Recipe,
-    seed: int,
-    progress: Progress,
-) -> Trained:
-    """Train one network per seed as a stack, all on the same rows, and return them.
+class TrainingInterrupted(KeyboardInterrupt):
+    """Ctrl-C during training; ``trained`` is what had been reached after the last whole epoch."""
 
-    ``build(seed)`` gives a fresh network on the rows' device; equal seeds start equal. The loss has one
-    level per member. The caller's random state is left alone.
-    """
-    devices = [rows.x.device] if rows.x.device.type == "cuda" else []
-    with torch.random.fork_rng(devices=devices):
-        torch.manual_seed(seed)
-        return _Job(build, tuple(seeds), loss, rows, recipe, seed, progress).train()
+    def __init__(self, trained: Trained) -> None:
+        super().__init__("Training was interrupted.")
+        self.trained = trained
 
 
 @dataclass(frozen=True)
-class _Job:
-    """One call of ``train_members``."""
+class Job:
+    """Networks of one architecture on one device, and how they are to be trained.
 
-    build: Build
-    seeds: tuple[int, ...]
-    loss: MemberLoss
-    rows: Rows
+    Each member has the rows of its ``Draw``; members with the same one see the same batches. With a loader
+    there are no rows. ``held_out`` is what stops members early: a draw for each, or another loader; without
+    it a recipe that stops early holds out rows of its own.
+    """
+
+    networks: tuple[nn.Module, ...]
+    loss: LossFunction
     recipe: Recipe
-    seed: int
-    progress: Progress
+    device: torch.device
+    rows: Rows | None = None
+    draws: tuple[Draw, ...] = ()
+    loader: Iterable[Any] | None = None
+    held_out: HeldOut | None = None
+    seed: int = 0
+    progress: Progress = lambda what, epoch, epochs: None
+    after_epoch: AfterEpoch | None = None
+    checkpoint: Checkpoint = Checkpoint(None, "")
+
+    def take(self, members: Sequence[int]) -> Job:
+        """Return the job of some members, in the order given."""
+        own = isinstance(self.held_out, tuple)
+        return replace(
+            self,
+            networks=tuple(self.networks[i] for i in members),
+            loss=take_losses(self.loss, members),
+            recipe=self.recipe.take(members),
+            rows=None if self.rows is None else self.rows.take(members),
+            draws=tuple(self.draws[i] for i in members) if self.draws else (),
+            held_out=tuple(self.held_out[i] for i in members) if own else self.held_out,
+        )
 
     def train(self) -> Trained:
-        recipe, n = self.recipe, len(self.rows)
-        if recipe.epochs == "early" and n >= FEWEST_TO_HOLD_OUT:
-            return self._early()
-        if recipe.epochs == "cv" and n >= 2 * recipe.folds:
-            return self._fixed(self._best_epochs())
-        epochs = recipe.max_epochs if isinstance(recipe.epochs, str) else int(recipe.epochs)
-        return self._fixed((epochs,) * len(self.seeds))
+        """Train the members and return them; the networks and the caller's random state are left alone."""
+        with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
+            torch.manual_seed(self.seed)
+            return _Run(self).train()
 
-    def _fixed(self, epochs: tuple[int, ...]) -> Trained:
+
+class _Run:
+    """One call of ``Job.train``."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._saved = job.checkpoint.load() or {"phase": None, "best": None}
+        self._keeper = Keeper(job.networks)
+        example = self._example()
+        self._engine, reason = best_engine(job.networks, example)
+        if reason is not None:
+            warn(
+                f"{len(job.networks)} networks cannot be stacked and train one after another: {reason}",
+                SlowTrainingWarning,
+            )
+
+    def train(self) -> Trained:
+        job, recipe = self._job, self._job.recipe
+        if self._saved["phase"] == "done":
+            self._keeper.load(self._saved["kept"], self._saved["kept_epochs"])
+            return self._trained()
+        try:
+            rows = min((len(draw.index) for draw in job.draws), default=FEWEST_TO_HOLD_OUT)
+            if recipe.epochs == "early" and (job.held_out is not None or rows >= FEWEST_TO_HOLD_OUT):
+                self._early()
+            elif recipe.epochs == "cv" and rows >= 2 * recipe.folds:
+                self._fixed(self._best_epochs())
+            else:
+                self._fixed(recipe.pace(len(job.networks)).epochs)
+        except KeyboardInterrupt:
+            raise TrainingInterrupted(self._trained()) from None
+        job.checkpoint.save({"phase": "done", **self._kept()})
+        return self._trained()
+
+    def _fixed(self, epochs: tuple[int, ...]) -> None:
         """Train on all rows, each member for its own number of epochs."""
-        members = self._members(self.seeds)
-        keep = _Keeper(members)
 
-        def after_epoch(epoch: int) -> bool:
-            keep.where(torch.tensor([epoch == own for own in epochs]))
-            self.progress("training", epoch, max(epochs))
+        def judge(epoch: int, fleet: Fleet) -> bool:
+            self._keeper.keep(torch.tensor([epoch <= own for own in epochs]), fleet.snapshot(), epoch)
             return False
 
-        self._run(members, torch.arange(len(self.rows)), self.loss, max(epochs), after_epoch)
-        keep.restore()
-        return Trained(members, epochs)
+        self._train("training", self._task(), max(epochs), judge)
 
-    def _early(self) -> Trained:
+    def _early(self) -> None:
         """Train on most rows, and keep each member as it was when it did best on the others."""
-        n, recipe = len(self.rows), self.recipe
-        held_out, kept = torch.randperm(n).tensor_split([max(1, round(recipe.validation_share * n))])
-        members = self._members(self.seeds)
-        keep, search = _Keeper(members), _Search(members.size, recipe.patience)
+        job, recipe = self._job, self._job.recipe
+        held_out: HeldOut
+        if job.held_out is None:
+            parts = {id(draw): _part(draw, recipe.validation_share) for draw in job.draws}
+            held_out = tuple(parts[id(draw)][0] for draw in job.draws)
+            task = replace(self._task(), draws=tuple(parts[id(draw)][1] for draw in job.draws))
+        else:
+            held_out, task = job.held_out, self._task()
+        search = Search(len(job.networks), recipe.patience)
 
-        def after_epoch(epoch: int) -> bool:
-            keep.where(search.improved(epoch, _evaluate(members, self.rows, held_out, self.loss)))
-            self.progress("training", epoch, recipe.max_epochs)
+        def judge(epoch: int, fleet: Fleet) -> bool:
+            self._keeper.keep(search.improved(epoch, fleet.losses(held_out)), fleet.snapshot(), epoch)
             return search.over
 
-        self._run(members, kept, self.loss, recipe.max_epochs, after_epoch)
-        keep.restore()
-        return Trained(members, search.best)
+        self._train("training", task, recipe.max_epochs, judge, search)
+        search.best  # noqa: B018 - refuses a training that diverged
 
     def _best_epochs(self) -> tuple[int, ...]:
         """Return each member's number of epochs with the least loss, on average over folds.
 
-        The members of all folds train as one stack. Folds are of equal size; the few rows left over by the
+        The members of all folds train as one fleet. Folds are of equal size; the few rows left over by the
         division train in every fold.
         """
-        n, size, folds = len(self.rows), len(self.seeds), self.recipe.folds
-        order = torch.randperm(n)
-        held_out = order[: folds * (n // folds)].view(folds, -1)
-        kept = torch.stack([order[~torch.isin(order, fold)] for fold in held_out])
-        own = list(range(size)) * folds
-        members, loss = self._members([self.seeds[i] for i in own]), self.loss.take(own)
-        search = _Search(size, self.recipe.patience)
+        if self._saved["best"] is not None:
+            return tuple(self._saved["best"])
+        job, recipe, size = self._job, self._job.recipe, len(self._job.networks)
+        parts = {id(draw): _folds(draw, recipe.folds) for draw in job.draws}
+        held_out = tuple(parts[id(draw)][fold][0] for fold in range(recipe.folds) for draw in job.draws)
+        kept = tuple(parts[id(draw)][fold][1] for fold in range(recipe.folds) for draw in job.draws)
+        task = replace(self._task().take(list(range(size)) * recipe.folds), draws=kept)
+        search = Search(size, recipe.patience)
 
-        def after_epoch(epoch: int) -> bool:
-            losses = _evaluate(members, self.rows, held_out.repeat_interleave(size, 0), loss)
-            search.improved(epoch, losses.view(folds, size).mean(0))
-            self.progress("cross-validation", epoch, self.recipe.max_epochs)
+        def judge(epoch: int, fleet: Fleet) -> bool:
+            search.improved(epoch, fleet.losses(held_out).view(recipe.folds, size).mean(0))
             return search.over
 
-        self._run(members, kept.repeat_interleave(size, 0), loss, self.recipe.max_epochs, after_epoch)
+        self._train("cross-validation", task, recipe.max_epochs, judge, search)
+        self._saved = {"phase": None, "best": list(search.best)}
         return search.best
 
-    def _members(self, seeds: Sequence[int]) -> Members:
-        return stack([self.build(seed) for seed in seeds], self.rows.x[:2])
+    def _train(self, phase: str, task: Task, epochs: int, judge: Judge, search: Search | None = None) -> None:
+        """Train a fleet, from its checkpoint if there is one, and save checkpoints on the way."""
+        job, saved = self._job, self._saved
+        fleet, first = Fleet(task), 1
+        if saved["phase"] == phase:
+            fleet, first = Fleet(task, saved["fleet"], saved["epoch"]), saved["epoch"] + 1
+            self._keeper.load(saved["kept"], saved["kept_epochs"])
+            if search is not None:
+                search.load(saved["search"])
 
-    def _run(self, members: Members, index: Tensor, loss: RowLoss, epochs: int, after_epoch: AfterEpoch) -> None:
-        train_loop(
-            members,
-            ShuffledBatches(self.rows, index.to(self.rows.x.device), self.recipe.batch_size, self.seed),
-            loss,
-            epochs=epochs,
-            learning_rate=self.recipe.learning_rate,
-            weight_decay=self.recipe.weight_decay,
-            after_epoch=after_epoch,
+        def after_epoch(epoch: int) -> bool:
+            over = judge(epoch, fleet)
+            job.progress(phase, epoch, epochs)
+            if phase == "training" and job.after_epoch is not None:
+                over |= job.after_epoch(epoch, fleet.snapshot())
+            if job.checkpoint.due():
+                state = {"phase": phase, "epoch": epoch, "fleet": fleet.state(), "best": saved["best"], **self._kept()}
+                job.checkpoint.save(state | ({"search": search.state()} if search is not None else {}))
+            return over
+
+        train_loop(fleet, first=first, epochs=epochs, after_epoch=after_epoch)
+
+    def _task(self) -> Task:
+        job = self._job
+        return Task(
+            job.networks,
+            job.loss,
+            job.recipe.pace(len(job.networks)),
+            job.device,
+            job.rows,
+            job.draws,
+            job.loader,
+            job.recipe.batch_size,
+            job.recipe.precision,
+            self._engine,
+            job.seed,
         )
 
+    def _trained(self) -> Trained:
+        return Trained(self._keeper.kept, tuple(self._keeper.epochs.tolist()))
 
-class _Search:
-    """Each member's search for its best epoch, which ends ``patience`` epochs after the last improvement."""
+    def _kept(self) -> dict[str, Any]:
+        return {"kept": self._keeper.kept, "kept_epochs": self._keeper.epochs}
 
-    def __init__(self, size: int, patience: int) -> None:
-        self._patience = patience
-        self._least = torch.full((size,), torch.inf)
-        self._best = torch.ones(size, dtype=torch.int)
-        self._searching = torch.ones(size, dtype=torch.bool)
-
-    def improved(self, epoch: int, losses: Tensor) -> Tensor:
-        """Return which members have a new least loss, ``(M,) -> (M,)``."""
-        better = (losses < self._least) & self._searching
-        self._least[better], self._best[better] = losses[better], epoch
-        self._searching &= epoch - self._best < self._patience
-        return better
-
-    @property
-    def over(self) -> bool:
-        """Whether every member's search has ended."""
-        return not bool(self._searching.any())
-
-    @property
-    def best(self) -> tuple[int, ...]:
-        """Each member's best epoch so far; refused where no epoch had a finite loss."""
-        if not self._least.isfinite().all():
-            raise ValueError("Training diverged: no epoch had a finite loss. Lower the learning rate.")
-        return tuple(self._best.tolist())
+    def _example(self) -> Tensor | None:
+        job = self._job
+        if job.rows is not None:
+            return job.rows.x[:2].to(job.device)
+        return pair(next(iter(job.loader or [])))[0][:2].to(job.device) if len(job.networks) > 1 else None
 
 
-class _Keeper:
-    """Remembers members as they were at their own best epoch."""
-
-    def __init__(self, members: Members) -> None:
-        self._members = members
-        self._kept: State = members.snapshot()
-
-    def where(self, mask: Tensor) -> None:
-        """Remember the marked members as they are now."""
-        if mask.any():
-            for name, now in self._members.snapshot().items():
-                self._kept[name][mask] = now[mask]
-
-    def restore(self) -> None:
-        """Bring every member back to what was remembered."""
-        self._members.restore(self._kept)
+def _part(draw: Draw, share: float) -> tuple[Draw, Draw]:
+    """Return a share of the rows, at least one, and the others."""
+    n = len(draw.index)
+    held_out, kept = _shuffled(draw).tensor_split([max(1, round(share * n))])
+    return Draw(held_out, draw.seed), Draw(kept, draw.seed)
 
 
-@torch.no_grad()
-def _evaluate(members: Members, rows: Rows, index: Tensor, loss: RowLoss) -> Tensor:
-    """Return each member's mean loss on the rows at ``(n,)`` or ``(M, n)`` positions, ``(M,)`` on the CPU."""
-    members.train(False)
-    total, mass = torch.zeros(members.size), torch.zeros(members.size)
-    block = max(1, EVALUATION_BLOCK // (members.size if index.ndim == 2 else 1))
-    for part in torch.split(index.to(rows.x.device), block, dim=-1):
-        batch = rows.at(part)
-        losses = loss.rows(members(batch.x, shared=batch.shared), batch.y)
-        weight = torch.ones_like(batch.y) if batch.weight is None else batch.weight
-        total += (losses * weight).sum(-1).cpu()
-        mass += weight.sum(-1).cpu()
-    return total / mass
+def _folds(draw: Draw, folds: int) -> list[tuple[Draw, Draw]]:
+    """Return for every fold its rows and the others."""
+    order = _shuffled(draw)
+    held_out = order[: folds * (len(order) // folds)].view(folds, -1)
+    return [(Draw(fold, draw.seed), Draw(order[~torch.isin(order, fold)], draw.seed)) for fold in held_out]
+
+
+def _shuffled(draw: Draw) -> Tensor:
+    return draw.order(0)

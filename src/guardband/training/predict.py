@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from guardband.training.stack import Members
+from guardband.training.members import Members
 
 BLOCK = 1024
 """Matrix products of one shape treat every row alike, so a row's band does not depend on its neighbours:
@@ -22,6 +22,6 @@ def predict_bands(members: Members, x: NDArray[np.float32], device: torch.device
     for start in range(0, len(x), BLOCK):
         rows = x[start : start + BLOCK]
         block[: len(rows)] = rows
-        bands = members(torch.from_numpy(block).to(device), shared=True)
+        bands = members(torch.from_numpy(block).to(device)[None])
         out[:, start : start + len(rows)] = bands[:, : len(rows)].cpu().numpy()
     return out

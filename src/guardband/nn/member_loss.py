@@ -1,0 +1,82 @@
+"""What every loss here can do: serve one network or many at once, be picked apart and put together."""
+
+from __future__ import annotations
+
+import copy
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+Loss = TypeVar("Loss", bound="MemberLoss")
+
+
+class MemberLoss(nn.Module):
+    """A loss of outputs and responses, ``(..., n, C), (..., n) -> (...)``, which reduces the last axis alone.
+
+    Each of ``per_member`` is a buffer: one number for all networks, or ``(M,)`` to give each of M networks
+    with outputs ``(M, n, C)`` its own.
+    """
+
+    per_member: ClassVar[tuple[str, ...]] = ()
+    columns: ClassVar[int]
+
+    @abstractmethod
+    def rows(self, outputs: Tensor, y: Tensor) -> Tensor:
+        """Return the loss of every row, ``(..., n, C), (..., n) -> (..., n)``."""
+
+    def forward(self, outputs: Tensor, y: Tensor, weight: Tensor | None = None) -> Tensor:
+        """Return the mean over rows, weighted by ``(..., n)`` where weights are given."""
+        return weighted_mean(self.rows(outputs, y), weight)
+
+    def kind(self) -> object:
+        """Return what must be equal for two losses to be put together."""
+        return type(self)
+
+    def take(self: Loss, members: Sequence[int]) -> Loss:
+        """Return the loss of some of the networks, in the order given."""
+        some = copy.copy(self)
+        some._buffers = {
+            name: value[list(members)] if value is not None and value.ndim else value
+            for name, value in self._buffers.items()
+        }
+        return some
+
+    def together(self: Loss, others: Sequence[Loss]) -> Loss:
+        """Return one loss for as many networks: this one's kind, with each other's own numbers."""
+        one = copy.copy(self)
+        one._buffers = {
+            name: torch.stack([getattr(other, name).reshape(()) for other in others])
+            if name in self.per_member
+            else value
+            for name, value in self._buffers.items()
+        }
+        return one
+
+    def _set_per_member(self, **values: float | Sequence[float]) -> None:
+        tensors = {name: torch.as_tensor(value, dtype=torch.float32) for name, value in values.items()}
+        for (name, value), own in zip(tensors.items(), torch.broadcast_tensors(*tensors.values()), strict=True):
+            if own.ndim > 1 or own.numel() == 0:
+                raise ValueError(f"{name} must be a number or one number per network, found {value.tolist()}.")
+            self.register_buffer(name, own.clone(), persistent=False)
+
+    def _check_shapes(self, outputs: Tensor, y: Tensor) -> None:
+        if outputs.shape[-1] != self.columns or y.ndim >= outputs.ndim or y.shape[-1:] != outputs.shape[-2:-1]:
+            raise ValueError(
+                f"{type(self).__name__} needs outputs of shape (..., n, {self.columns}) and y of shape (..., n), "
+                f"found {tuple(outputs.shape)} and {tuple(y.shape)}."
+            )
+
+
+def over_rows(per_member: Tensor) -> Tensor:
+    """Return a setting so that it broadcasts over rows, ``() or (M,) -> () or (M, 1)``."""
+    return per_member[:, None] if per_member.ndim else per_member
+
+
+def weighted_mean(rows: Tensor, weight: Tensor | None) -> Tensor:
+    """Return the mean over the last axis, ``(..., n) -> (...)``; rows that all weigh nothing give zero."""
+    if weight is None:
+        return rows.mean(-1)
+    return (rows * weight).sum(-1) / weight.sum(-1).clamp(min=torch.finfo(rows.dtype).tiny)

@@ -1,0 +1,60 @@
+"""Checkpoints: a killed run goes on from its last one to the same result."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+
+SECONDS_BETWEEN = 30.0
+
+
+class Checkpoint:
+    """A file with the state of a run, written whole or not at all.
+
+    ``job`` describes the run; a file of another run is refused. It holds tensors and numbers alone, and is
+    read without running any code in it.
+    """
+
+    def __init__(self, path: str | Path | None, job: str) -> None:
+        self._path = None if path is None else Path(path)
+        self._job = job
+        self._written = time.monotonic()
+
+    def load(self) -> dict[str, Any] | None:
+        """Return the state that was saved last, None if there is none."""
+        if self._path is None or not self._path.exists():
+            return None
+        try:
+            saved: dict[str, Any] = torch.load(self._path, map_location="cpu", weights_only=True)
+            job, state = saved["job"], saved["state"]
+        except Exception as error:
+            raise ValueError(
+                f"A checkpoint must be one that guardband wrote, and {self._path} is not: {error}"
+            ) from error
+        if job != self._job:
+            raise ValueError(
+                f"A checkpoint must be of the same run, and {self._path} is of another: it was written with other "
+                "networks, data, losses or settings. Remove it, or name another folder."
+            )
+        return state
+
+    def due(self) -> bool:
+        """Whether it is time to save again."""
+        return self._path is not None and time.monotonic() - self._written >= SECONDS_BETWEEN
+
+    def save(self, state: dict[str, Any]) -> None:
+        """Save a state in place of the last one."""
+        if self._path is None:
+            return
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = self._path.with_name(f"{self._path.name}.{os.getpid()}")
+        try:
+            torch.save({"job": self._job, "state": state}, unfinished)
+            unfinished.replace(self._path)
+        finally:
+            unfinished.unlink(missing_ok=True)
+        self._written = time.monotonic()

@@ -1,0 +1,206 @@
+"""Fully connected ReLU networks with a backward pass by hand, into buffers that are allocated once.
+
+A stack by ``vmap`` spends most of its time on the CPU in allocating and filling temporaries of megabytes, and
+on a GPU in launching small kernels (docs/log.md has the figures). Units are kept as rows, ``(M, units, n)``:
+so members that share their input need one product for all of their first layers, and each of a band's three
+columns is contiguous.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from guardband.nn.interval_gradient import IntervalGradient
+from guardband.nn.loss import IntervalLoss
+from guardband.nn.mixed import LossFunction
+from guardband.nn.ordering import OrderedTriple
+from guardband.training.batches import Batch
+from guardband.training.members import Members, State, member_losses
+
+ALIGNMENT = 4
+
+
+@dataclass(frozen=True)
+class Chain:
+    """The layers of a fully connected network: names of its linear ones, and the ordering at its end."""
+
+    linear: tuple[str, ...]
+    ordering: OrderedTriple | None
+
+
+def chain_of(network: nn.Module) -> Chain | None:
+    """Return the network's layers if it is linear layers with ReLU between them and nothing else."""
+    leaves = _leaves(network, "")
+    if leaves is None:
+        return None
+    last = leaves.pop()[1] if leaves and isinstance(leaves[-1][1], OrderedTriple) else None
+    kinds = [type(module) for _, module in leaves]
+    if not kinds or kinds != ([nn.Linear, nn.ReLU] * len(kinds))[: len(kinds)] or kinds[-1] is not nn.Linear:
+        return None
+    linear = [(name, module) for name, module in leaves if isinstance(module, nn.Linear)]
+    if not all(m.bias is not None and m.weight.requires_grad and m.bias.requires_grad for _, m in linear):
+        return None
+    if any(p.dtype != torch.float32 for p in network.parameters()) or list(network.buffers()):
+        return None
+    if len(list(network.parameters())) != 2 * len(linear):
+        return None
+    return Chain(tuple(name for name, _ in linear), last if isinstance(last, OrderedTriple) else None)
+
+
+class Dense(Members):
+    """Fully connected ReLU networks, run and differentiated by hand.
+
+    The first layer's bias is its last used column, against an input that is always one; columns of zeros
+    fill up to a multiple of four, which products like.
+    """
+
+    def __init__(self, networks: Sequence[nn.Module], chain: Chain, work: torch.dtype = torch.float32) -> None:
+        self.size = len(networks)
+        self._chain, self._work = chain, work
+        states = [network.state_dict() for network in networks]
+        self._names = tuple(states[0])
+        weights = [torch.stack([state[f"{name}.weight"] for state in states]) for name in chain.linear]
+        biases = [torch.stack([state[f"{name}.bias"] for state in states]) for name in chain.linear]
+        self._in_features = weights[0].shape[2]
+        padded = -(-(self._in_features + 1) // ALIGNMENT) * ALIGNMENT
+        first = weights[0].new_zeros(self.size, weights[0].shape[1], padded)
+        first[..., : self._in_features], first[..., self._in_features] = weights[0], biases[0]
+        self._weights = [first, *weights[1:]]
+        self._biases = [bias[..., None] for bias in biases[1:]]
+        self._weight_gradients = [torch.zeros_like(w) for w in self._weights]
+        self._bias_gradients = [torch.zeros_like(b) for b in self._biases]
+        self._buffers: dict[tuple[object, ...], Tensor] = {}
+        self._gradient_of: tuple[LossFunction, IntervalGradient] | None = None
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Return all outputs, ``(G, n, d) -> (M, n, C)``."""
+        z = self._forward(self._augment(x), self._work_weights())[-1].mT.float()
+        return z.clone() if self._chain.ordering is None else self._chain.ordering(z)
+
+    def parameters(self) -> list[Tensor]:
+        """Return the tensors to train."""
+        return [*self._weights, *self._biases]
+
+    def matrices(self, tensors: list[Tensor]) -> list[Tensor]:
+        """Return the weights without the first layer's biases."""
+        return [tensors[0][..., : self._in_features], *tensors[1 : len(self._weights)]]
+
+    @torch.no_grad()
+    def gradients(self, batch: Batch, loss: LossFunction) -> list[Tensor]:
+        """Return the gradients, in buffers that the next call overwrites."""
+        x, weights = self._augment(batch.x), self._work_weights()
+        *hidden, z = self._forward(x, weights)
+        slope = self._output_gradient(z.float(), batch, loss).to(self._work)
+        for i in range(len(weights) - 1, 0, -1):
+            below = hidden[i - 1]
+            torch.sum(slope, 2, keepdim=True, out=self._bias_gradients[i - 1])
+            _product(slope, below.mT, self._weight_gradients[i])
+            passed = self._buffer("gradient", i - 1, below.shape[2])
+            torch.bmm(weights[i].mT, slope, out=passed)
+            torch.ops.aten.threshold_backward.grad_input(passed, below, 0, grad_input=passed)
+            slope = passed
+        groups = len(x)
+        _product(_grouped(slope, groups), x, _grouped(self._weight_gradients[0], groups))
+        return [*self._weight_gradients, *self._bias_gradients]
+
+    def train(self, mode: bool = True) -> None:
+        """Nothing in these networks depends on it."""
+
+    def snapshot(self) -> State:
+        """Return a copy of all parameters."""
+        return {name: t.clone() for name, t in self._state().items()}
+
+    def restore(self, state: State) -> None:
+        """Set all parameters from a snapshot."""
+        for name, t in self._state().items():
+            t.copy_(state[name])
+
+    def _state(self) -> State:
+        first = self._weights[0]
+        weights = [first[..., : self._in_features], *self._weights[1:]]
+        biases = [first[..., self._in_features], *(b.squeeze(-1) for b in self._biases)]
+        state = {f"{name}.weight": w for name, w in zip(self._chain.linear, weights, strict=True)}
+        state |= {f"{name}.bias": b for name, b in zip(self._chain.linear, biases, strict=True)}
+        return {name: state[name] for name in self._names}
+
+    def _work_weights(self) -> list[Tensor]:
+        return [w.to(self._work) for w in self._weights]
+
+    def _augment(self, x: Tensor) -> Tensor:
+        """Return the inputs with a column of ones and zeros to fill up, ``(G, n, d) -> (G, n, padded)``."""
+        key = ("input", *x.shape)
+        if key not in self._buffers:
+            fresh = x.new_zeros((*x.shape[:2], self._weights[0].shape[2]), dtype=self._work)
+            fresh[..., self._in_features] = 1
+            self._buffers[key] = fresh
+        augmented = self._buffers[key]
+        augmented[..., : self._in_features] = x
+        return augmented
+
+    def _forward(self, x: Tensor, weights: list[Tensor]) -> list[Tensor]:
+        """Return every layer's output after its ReLU, and the last one's as it is, ``(M, units, n)`` each."""
+        groups, n = x.shape[:2]
+        layers: list[Tensor] = []
+        for i, w in enumerate(weights):
+            out = self._buffer("output", i, n)
+            if i == 0:
+                torch.bmm(_grouped(w, groups), x.mT, out=_grouped(out, groups))
+            else:
+                torch.baddbmm(self._biases[i - 1].to(self._work), w, layers[-1], out=out)
+            if i < len(weights) - 1:
+                out.clamp_(min=0)
+            layers.append(out)
+        return layers
+
+    def _buffer(self, what: str, layer: int, n: int) -> Tensor:
+        key = (what, layer, n)
+        if key not in self._buffers:
+            units = self._weights[layer].shape[1]
+            self._buffers[key] = self._weights[0].new_empty((self.size, units, n), dtype=self._work)
+        return self._buffers[key]
+
+    def _output_gradient(self, z: Tensor, batch: Batch, loss: LossFunction) -> Tensor:
+        """Return the gradient with respect to the raw outputs, ``(M, C, n)``."""
+        ordering = self._chain.ordering
+        if isinstance(loss, IntervalLoss) and ordering is not None:
+            if self._gradient_of is None or self._gradient_of[0] is not loss:
+                self._gradient_of = (loss, IntervalGradient(loss, ordering.ordering))
+            return self._gradient_of[1](z, batch.y, batch.weight)
+        raw = z.mT.detach().requires_grad_()
+        with torch.enable_grad():
+            outputs = raw if ordering is None else ordering(raw)
+            total = member_losses(outputs, batch, loss).sum()
+        return torch.autograd.grad(total, raw)[0].mT
+
+
+def _grouped(t: Tensor, groups: int) -> Tensor:
+    """Return the members of each group as one, ``(M, units, n) -> (G, M / G * units, n)``."""
+    return t.view(groups, -1, t.shape[2])
+
+
+def _product(a: Tensor, b: Tensor, out: Tensor) -> None:
+    if a.dtype == out.dtype:
+        torch.bmm(a, b, out=out)
+    else:
+        out.copy_(torch.bmm(a, b))
+
+
+def _leaves(module: nn.Module, name: str) -> list[tuple[str, nn.Module]] | None:
+    """Return the modules that a nest of ``nn.Sequential`` runs, in order, or None if it is anything else."""
+    if module._forward_hooks or module._forward_pre_hooks or module._backward_hooks or module._backward_pre_hooks:
+        return None
+    if not isinstance(module, nn.Sequential):
+        return [(name, module)] if type(module) in (nn.Linear, nn.ReLU, OrderedTriple) else None
+    if type(module).forward is not nn.Sequential.forward:
+        return None
+    leaves: list[tuple[str, nn.Module]] = []
+    for child_name, child in module.named_children():
+        inner = _leaves(child, f"{name}.{child_name}" if name else child_name)
+        if inner is None:
+            return None
+        leaves += inner
+    return leaves

@@ -1,0 +1,70 @@
+"""M networks of one architecture side by side: what training and prediction ask of them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor
+
+from guardband.nn.mixed import LossFunction
+from guardband.training.batches import Batch
+
+State = dict[str, Tensor]
+
+
+class Members(ABC):
+    """Networks side by side: each tensor of the state carries the member axis first.
+
+    Members share no parameter, and Adam acts entry by entry, so that one step on the sum of their losses is
+    each network's own step.
+    """
+
+    size: int
+
+    @abstractmethod
+    def __call__(self, x: Tensor) -> Tensor:
+        """Return all outputs for G groups of M / G members each, ``(G, n, ...) -> (M, n, C)``."""
+
+    @abstractmethod
+    def parameters(self) -> list[Tensor]:
+        """Return the tensors to train, ``(M, ...)`` each; writing into them trains the networks."""
+
+    def matrices(self, tensors: list[Tensor]) -> list[Tensor]:
+        """Return what weight decay is for, of the parameters or of their gradients: matrices, not biases."""
+        return [t for t in tensors if t.ndim >= 3]
+
+    @abstractmethod
+    def gradients(self, batch: Batch, loss: LossFunction) -> list[Tensor]:
+        """Return the gradient of each member's loss with respect to its parameters, in their order."""
+
+    @abstractmethod
+    def train(self, mode: bool = True) -> None:
+        """Switch dropout and the like on or off."""
+
+    @abstractmethod
+    def snapshot(self) -> State:
+        """Return a copy of all parameters and buffers, ``(M, ...)`` each, by their names in one network."""
+
+    @abstractmethod
+    def restore(self, state: State) -> None:
+        """Set all parameters and buffers from a snapshot."""
+
+
+def member_losses(outputs: Tensor, batch: Batch, loss: LossFunction) -> Tensor:
+    """Return each member's loss, ``(M, n, C) -> (M,)``."""
+    losses = loss(outputs, batch.y) if batch.weight is None else loss(outputs, batch.y, batch.weight)
+    if losses.shape != outputs.shape[:1]:
+        raise ValueError(
+            f"A loss must give one number per network, a mean over the last axis: of outputs {tuple(outputs.shape)} "
+            f"and responses {tuple(batch.y.shape)} it made {tuple(losses.shape)}, not {tuple(outputs.shape[:1])}."
+        )
+    return losses
+
+
+def autograd(members: Members, parameters: list[Tensor], batch: Batch, loss: LossFunction) -> list[Tensor]:
+    """Return the gradients of the members' losses with respect to the given tensors; unused ones get zero."""
+    with torch.enable_grad():
+        total = member_losses(members(batch.x).float(), batch, loss).sum()
+    gradients = torch.autograd.grad(total, parameters, allow_unused=True, materialize_grads=True)
+    return [gradient.contiguous() for gradient in gradients]

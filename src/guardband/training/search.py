@@ -1,0 +1,72 @@
+"""Each member's own best epoch: when it was, and what the member was then."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from guardband.training.members import State
+
+
+class Search:
+    """Each member's search for its best epoch, which ends ``patience`` epochs after the last improvement."""
+
+    def __init__(self, size: int, patience: int) -> None:
+        self._patience = patience
+        self._least = torch.full((size,), torch.inf)
+        self._best = torch.ones(size, dtype=torch.int)
+        self._searching = torch.ones(size, dtype=torch.bool)
+
+    def improved(self, epoch: int, losses: Tensor) -> Tensor:
+        """Return which members have a new least loss, ``(M,) -> (M,)``."""
+        better = (losses < self._least) & self._searching
+        self._least[better], self._best[better] = losses[better], epoch
+        self._searching &= epoch - self._best < self._patience
+        return better
+
+    @property
+    def over(self) -> bool:
+        """Whether every member's search has ended."""
+        return not bool(self._searching.any())
+
+    @property
+    def best(self) -> tuple[int, ...]:
+        """Each member's best epoch so far; refused where no epoch had a finite loss."""
+        if not self._least.isfinite().all():
+            raise ValueError("Training diverged: no epoch had a finite loss. Lower the learning rate.")
+        return tuple(self._best.tolist())
+
+    def state(self) -> dict[str, Tensor]:
+        """Return where the search is."""
+        return {"least": self._least, "best": self._best, "searching": self._searching}
+
+    def load(self, state: dict[str, Tensor]) -> None:
+        """Go on from there."""
+        self._least, self._best, self._searching = state["least"], state["best"], state["searching"]
+
+
+class Keeper:
+    """Remembers members as they were at their own best epoch; at first as the networks are given."""
+
+    def __init__(self, networks: Sequence[nn.Module]) -> None:
+        states = [network.state_dict() for network in networks]
+        self.kept: State = {name: torch.stack([state[name] for state in states]) for name in states[0]}
+        self.epochs = torch.zeros(len(networks), dtype=torch.int)
+
+    def keep(self, which: Tensor, now: State, epoch: int) -> None:
+        """Remember the marked members, ``(M,)``, as they are now."""
+        self.epochs[which] = epoch
+        every = bool(which.all())
+        for name, t in now.items():
+            if every:
+                self.kept[name].copy_(t)
+            else:
+                self.kept[name][which] = t[which]
+
+    def load(self, kept: State, epochs: Tensor) -> None:
+        """Remember what another keeper did."""
+        for name, t in kept.items():
+            self.kept[name].copy_(t)
+        self.epochs = epochs
