@@ -49,23 +49,19 @@ def data(repetitions: int) -> tuple[torch.Tensor, torch.Tensor, list[torch.Tenso
     return x, y, list(torch.arange(len(x)).view(repetitions, -1))
 
 
-def seconds_per_epoch(size: int, repetitions: int, epochs: int = 12, **settings: object) -> list[float]:
-    """Return the seconds of each epoch but the first two, for ``size`` levels of as many repetitions."""
+def seconds_per_epoch(size: int, repetitions: int, epochs: int = 20, **settings: object) -> float:
+    """Return what one epoch more costs, for ``size`` levels of as many repetitions: the median of three."""
     x, y, own = data(repetitions)
-    members = networks(size * repetitions)
     losses = [gb.nn.IntervalLoss(0.01 + 0.98 * i / size) for i in range(size)] * repetitions
-    rows = [positions for positions in own for _ in range(size)]
-    seeds = [repetition for repetition in range(repetitions) for _ in range(size)]
-    ends: list[float] = []
+    settings["rows"] = [positions for positions in own for _ in range(size)]
+    settings["seed"] = [repetition for repetition in range(repetitions) for _ in range(size)]
 
-    def note(epoch: int) -> None:
-        torch.cuda.synchronize()
-        ends.append(time.perf_counter())
+    def taken(epochs: int) -> float:
+        members = networks(size * repetitions)
+        return seconds(lambda: gb.train(members, (x, y), losses, epochs=epochs, learning_rate=0.01, **settings))
 
-    gb.train(
-        members, (x, y), losses, rows=rows, seed=seeds, epochs=epochs, learning_rate=0.01, after_epoch=note, **settings
-    )
-    return [b - a for a, b in zip(ends[1:], ends[2:], strict=False)]
+    taken(1)
+    return statistics.median((taken(epochs + 1) - taken(1)) / epochs for _ in range(3))
 
 
 def plain_epoch(loader: DataLoader, network: torch.nn.Module) -> None:
@@ -86,7 +82,7 @@ def step() -> dict[str, object]:
     plain = statistics.median(seconds(lambda: plain_epoch(loader, networks(1)[0])) for _ in range(3))
     out: dict[str, object] = {"plain_s_per_epoch": plain, "plain_us_per_step": plain / STEPS * 1e6}
     for precision in ("float32", "tf32", "bf16"):
-        fleet = statistics.median(seconds_per_epoch(LEVELS, REPETITIONS, precision=precision))
+        fleet = seconds_per_epoch(LEVELS, REPETITIONS, precision=precision)
         out[precision] = {"us_per_step": fleet / STEPS * 1e6, "times_faster_than_100_plain": 100 * plain / fleet}
     return out
 
@@ -97,13 +93,15 @@ def curve() -> list[dict[str, float]]:
     for size in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000):
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
-        taken = statistics.median(seconds_per_epoch(size, 1, epochs=6))
-        out.append({
-            "members": size,
-            "us_per_step": taken / STEPS * 1e6,
-            "us_per_step_and_member": taken / STEPS / size * 1e6,
-            "peak_MB": torch.cuda.max_memory_allocated() / 1e6,
-        })
+        taken = seconds_per_epoch(size, 1, epochs=5)
+        out.append(
+            {
+                "members": size,
+                "us_per_step": taken / STEPS * 1e6,
+                "us_per_step_and_member": taken / STEPS / size * 1e6,
+                "peak_MB": torch.cuda.max_memory_allocated() / 1e6,
+            }
+        )
     return out
 
 
@@ -111,7 +109,7 @@ def memory() -> dict[str, float]:
     """Compare the peak of 10 levels x 10 repetitions with data + parameters, gradients, moments + one batch."""
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
-    seconds_per_epoch(LEVELS, REPETITIONS, epochs=4)
+    seconds_per_epoch(LEVELS, REPETITIONS, epochs=1)
     peak = torch.cuda.max_memory_allocated()
     members = LEVELS * REPETITIONS
     parameters = members * sum(p.numel() for p in networks(1)[0].parameters()) * 4
@@ -129,24 +127,23 @@ def memory() -> dict[str, float]:
 
 def stream() -> dict[str, float]:
     """Time an epoch with the rows on the device, and with the same rows streamed from the host."""
-    from guardband.doors import train as door
+    from guardband.doors import training_table as door
 
     x, y = torch.rand(ROWS, COLUMNS), torch.randn(ROWS)
 
-    def epoch(share: float) -> tuple[float, list[torch.nn.Module]]:
-        torch.manual_seed(0)
-        members, ends = networks(LEVELS), []
+    losses = [gb.nn.IntervalLoss(tau) for tau in TAUS]
+
+    def epoch(share: float) -> float:
         door.RESIDENT_SHARE = share
 
-        def note(epoch: int) -> None:
-            torch.cuda.synchronize()
-            ends.append(time.perf_counter())
+        def taken(epochs: int) -> float:
+            members = networks(LEVELS)
+            return seconds(lambda: gb.train(members, (x, y), losses, epochs=epochs, learning_rate=0.01))
 
-        losses = [gb.nn.IntervalLoss(tau) for tau in TAUS]
-        gb.train(members, (x, y), losses, epochs=5, learning_rate=0.01, after_epoch=note)
-        return statistics.median(b - a for a, b in zip(ends[1:], ends[2:], strict=False)), members
+        taken(1)
+        return (taken(6) - taken(1)) / 5
 
-    (resident, _), (streamed, _) = epoch(0.5), epoch(0.0)
+    resident, streamed = epoch(0.5), epoch(0.0)
     return {"resident_us_per_step": resident / STEPS * 1e6, "streamed_us_per_step": streamed / STEPS * 1e6}
 
 

@@ -3,11 +3,15 @@ import pytest
 import torch
 
 from guardband.nn import FullyConnected, IntervalLoss
-from guardband.training.batches import Rows
-from guardband.training.epochs import _evaluate, _Search, train_members
+from guardband.training.batches import Draw, Rows
+from guardband.training.epochs import Job, _folds
+from guardband.training.fleet import Fleet
 from guardband.training.predict import BLOCK, predict_bands
 from guardband.training.recipe import Recipe
+from guardband.training.search import Search
+from guardband.training.squad import Squad
 from guardband.training.stack import stack
+from guardband.training.task import Task
 
 
 def build(seed):
@@ -22,16 +26,23 @@ def rows(n=200, noise=1.0):
     return Rows(x, x.sum(-1) + noise * torch.randn(n, generator=generator))
 
 
-def trained(recipe, taus=(0.1,), data=None, log=None, seed=5):
-    return train_members(
-        build,
-        [0] * len(taus),
+def job(recipe, taus=(0.1,), data=None, log=None, seed=5, **settings):
+    data = rows() if data is None else data
+    return Job(
+        tuple(build(0) for _ in taus),
         IntervalLoss(list(taus)),
-        rows() if data is None else data,
         recipe,
-        seed,
-        lambda *done: log.append(done) if log is not None else None,
+        torch.device("cpu"),
+        data,
+        (Draw(torch.arange(len(data)), seed),) * len(taus),
+        seed=seed,
+        progress=lambda *done: log.append(done) if log is not None else None,
+        **settings,
     )
+
+
+def trained(recipe, *given, **settings):
+    return job(recipe, *given, **settings).train()
 
 
 def test_a_number_of_epochs_is_kept():
@@ -56,36 +67,36 @@ def test_cross_validation_trains_all_rows_for_the_best_number():
     assert what.count("training") == max(result.epochs)
     for i in range(2):
         fixed = trained(Recipe(epochs=result.epochs[i]), taus=(0.5, 0.1))
-        for a, b in zip(result.members.snapshot().values(), fixed.members.snapshot().values(), strict=True):
+        for a, b in zip(result.state.values(), fixed.state.values(), strict=True):
             assert torch.equal(a[i], b[i])
 
 
-class Rigged:
-    """A loss whose members 0 and 1 look best at epochs 3 and 5 of every fold, whatever the networks do."""
+def test_folds_and_members_are_kept_apart(monkeypatch):
+    """Members 0 and 1 look best at epochs 3 and 5, whatever the networks do; one fold says otherwise loudly."""
+    epochs = []
 
-    def __init__(self, members=(0, 1)):
-        self.members = members
-        self.epoch = 0
+    def losses(fleet, held_out):
+        epochs.append(len(epochs) + 1)
+        away = (epochs[-1] - torch.tensor([3.0, 5.0])).abs()
+        return torch.stack([away + 5, away, 2 * away, away + 1, away - 3]).flatten()
 
-    def take(self, members):
-        return Rigged(tuple(members))
-
-    def rows(self, bands, y):
-        if torch.is_grad_enabled():
-            return bands[:, :, 1] * 0
-        self.epoch += 1
-        best = torch.tensor([3.0, 5.0])[list(self.members)]
-        return ((self.epoch - best).abs() + 1)[:, None].expand(-1, bands.shape[1])
-
-
-def test_folds_and_members_are_kept_apart():
-    recipe = Recipe(epochs="cv", max_epochs=8, patience=8)
-    result = train_members(build, [0, 1], Rigged(), rows(), recipe, 0, lambda *done: None)
+    monkeypatch.setattr(Fleet, "losses", losses)
+    result = trained(Recipe(epochs="cv", max_epochs=8, patience=8), taus=(0.1, 0.2))
     assert result.epochs == (3, 5)
 
 
+def test_folds_part_the_rows():
+    draw = Draw(torch.arange(100, 203), seed=1)
+    parts = _folds(draw, 5)
+    held_out = torch.cat([held.index for held, _ in parts])
+    assert len(set(held_out.tolist())) == len(held_out) == 100
+    for held, kept in parts:
+        assert len(held.index) == 20
+        assert sorted(torch.cat([held.index, kept.index]).tolist()) == list(range(100, 203))
+
+
 def test_members_keep_their_own_best_epoch():
-    search = _Search(2, patience=2)
+    search = Search(2, patience=2)
     losses = [[3.0, 1.0], [2.0, 2.0], [1.0, 3.0], [5.0, 0.5], [6.0, 0.1]]
     improved = [search.improved(epoch, torch.tensor(both)).tolist() for epoch, both in enumerate(losses, 1)]
     # The second member's patience ended after epoch 3: what it would have found later does not count.
@@ -98,7 +109,7 @@ def test_early_stopping_keeps_the_weights_of_the_best_epoch():
     recipe = Recipe(epochs="early", max_epochs=40, patience=40)
     stopped = trained(recipe)
     again = trained(Recipe(epochs="early", max_epochs=int(stopped.epochs[0]), patience=40))
-    for a, b in zip(stopped.members.snapshot().values(), again.members.snapshot().values(), strict=True):
+    for a, b in zip(stopped.state.values(), again.state.values(), strict=True):
         assert torch.equal(a, b)
 
 
@@ -107,25 +118,23 @@ def test_same_seed_same_members_and_the_callers_randomness_is_left_alone():
     before = torch.get_rng_state()
     a, b = trained(Recipe(epochs="early", max_epochs=5)), trained(Recipe(epochs="early", max_epochs=5))
     assert torch.equal(before, torch.get_rng_state())
-    assert all(
-        torch.equal(x, y) for x, y in zip(a.members.snapshot().values(), b.members.snapshot().values(), strict=True)
-    )
+    assert all(torch.equal(x, y) for x, y in zip(a.state.values(), b.state.values(), strict=True))
     c = trained(Recipe(epochs="early", max_epochs=5), seed=6)
-    assert not all(
-        torch.equal(x, y) for x, y in zip(a.members.snapshot().values(), c.members.snapshot().values(), strict=True)
-    )
+    assert not all(torch.equal(x, y) for x, y in zip(a.state.values(), c.state.values(), strict=True))
 
 
-def test_held_out_loss_is_one_weighted_mean_whatever_the_blocks(monkeypatch):
+@pytest.mark.parametrize("block", [1, 4])
+def test_held_out_loss_is_one_weighted_mean_whatever_the_blocks(monkeypatch, block):
+    monkeypatch.setattr("guardband.training.squad.BLOCKS", block)
     data = rows(200)
     weighted = Rows(data.x, data.y, torch.cat([torch.ones(5), torch.zeros(150), torch.rand(45)]))
-    members, loss, index = stack([build(0)], data.x[:2]), IntervalLoss([0.1]), torch.arange(200)
-    whole = _evaluate(members, weighted, index, loss)
-    bands = members(data.x, shared=True)
-    expected = (loss.rows(bands, data.y) * weighted.weight).sum(-1) / weighted.weight.sum()
-    torch.testing.assert_close(whole, expected.detach())
-    monkeypatch.setattr("guardband.training.epochs.EVALUATION_BLOCK", 7)
-    torch.testing.assert_close(_evaluate(members, weighted, index, loss), whole)
+    loss, held_out = IntervalLoss([0.1]), Draw(torch.arange(3, 200), 0)
+    draw = Draw(torch.arange(3), 0)
+    pace = Recipe(epochs=1).pace(1)
+    task = Task((build(0),), loss, pace, torch.device("cpu"), weighted, (draw,), batch_size=13, engine="dense")
+    some, weight = data.x[3:], weighted.weight[3:]
+    expected = (loss.rows(build(0)(some)[None], data.y[3:]) * weight).sum(-1) / weight.sum()
+    torch.testing.assert_close(Squad(task).losses([held_out]), expected.detach())
 
 
 @pytest.mark.parametrize("epochs", ["early", "cv"])
@@ -141,7 +150,12 @@ def test_too_few_rows_to_hold_any_out_still_train(n, epochs):
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"epochs": 0}, {"epochs": "soon"}, {"learning_rate": 0}, {"batch_size": 0}, {"weight_decay": -1}]
+    "wrong",
+    [
+        *({"epochs": 0}, {"epochs": "soon"}, {"epochs": [3, 0]}, {"learning_rate": 0}, {"learning_rate": [0.1, -1]}),
+        *({"batch_size": 0}, {"weight_decay": -1}, {"clip": 0}, {"schedule": "steps"}, {"precision": "float8"}),
+        {"validation_share": 1.0},
+    ],
 )
 def test_other_recipes_are_refused(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):

@@ -7,15 +7,15 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, TypeVar
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from guardband.doors.progress import FitProgress
+from guardband.doors.training_table import TrainingTable
 from guardband.nn.member_loss import MemberLoss
 from guardband.nn.mixed import LossFunction, stack_losses
-from guardband.training.batches import Draw, HeldOut, Rows
 from guardband.training.checkpoint import Checkpoint
 from guardband.training.epochs import Job, TrainingInterrupted
 from guardband.training.members import State
@@ -23,18 +23,11 @@ from guardband.training.pace import Schedule, for_each
 from guardband.training.recipe import Recipe
 from guardband.training.task import Precision
 
-RESIDENT_SHARE = 0.5
-"""Rows stay on the host if they would fill more than this share of a GPU's free memory."""
+Networks = TypeVar("Networks", bound=nn.Module | Sequence[nn.Module])
 
 
-@overload
-def train(network: nn.Module, data: Any, loss: LossFunction, **settings: Any) -> nn.Module: ...
-@overload
 def train(
-    network: Sequence[nn.Module], data: Any, loss: LossFunction | Sequence[LossFunction], **settings: Any
-) -> list[nn.Module]: ...
-def train(
-    network: nn.Module | Sequence[nn.Module],
+    network: Networks,
     data: Any,
     loss: LossFunction | Sequence[LossFunction],
     *,
@@ -52,7 +45,7 @@ def train(
     checkpoint: str | Path | None = None,
     verbose: bool | None = None,
     after_epoch: Callable[[int], object] | None = None,
-) -> nn.Module | list[nn.Module]:
+) -> Networks:
     """Train a network in place with Adam and return it, in eval mode; many networks train as one fleet.
 
     ``network`` is a module or a sequence of M modules. ``data`` is a loader of pairs ``(x, y)`` with y of
@@ -91,22 +84,18 @@ def train(
         clip=clip,
         schedule=schedule,
         precision=precision,
-        **({"validation_share": validation} if isinstance(validation, float) else {}),
+        validation_share=validation if isinstance(validation, float) else Recipe.validation_share,
     )
     recipe.pace(size)  # refuses settings of another number than the networks
     seeds = for_each(seed, size, "seed")
+    job = Job(tuple(networks), _loss(loss, size, device), recipe, device)
     if isinstance(data, tuple):
-        table, n = _table(data, validation, size)
-        draws = _draws(rows, seeds, n, size)
-        rest = torch.arange(n, len(table))
-        held_out: HeldOut | None = (Draw(rest, 0),) * size if len(rest) else None
-        table, draws, held_out = _placed(table, draws, held_out, device)
-        job = Job(tuple(networks), _loss(loss, size, device), recipe, device, table, draws, held_out=held_out)
+        table = TrainingTable.of(data, validation, rows, seeds).on(device, next(networks[0].parameters()).dtype)
+        job = replace(job, rows=table.rows, draws=table.draws, held_out=table.held_out)
     else:
         if rows is not None or isinstance(validation, float):
             raise ValueError("rows and a share for validation need data as tensors (x, y), found a loader.")
-        held_out = [validation] if isinstance(validation, tuple) else validation
-        job = Job(tuple(networks), _loss(loss, size, device), recipe, device, loader=data, held_out=held_out)
+        job = replace(job, loader=data, held_out=[validation] if isinstance(validation, tuple) else validation)
     with FitProgress(verbose) as shown:
         for number, members in enumerate(_of_one_architecture(networks)):
             part = replace(job.take(members), seed=seeds[members[0]], progress=shown)
@@ -120,7 +109,7 @@ def train(
                 _write(part.networks, stopped.trained.state)
                 raise
             _write(part.networks, trained.state)
-    return network if isinstance(network, nn.Module) else networks
+    return network
 
 
 def _device(networks: Sequence[nn.Module]) -> torch.device:
@@ -128,7 +117,9 @@ def _device(networks: Sequence[nn.Module]) -> torch.device:
         raise TypeError(f"network must be a torch.nn.Module or a sequence of them, found {networks!r:.80}.")
     if len({id(network) for network in networks}) < len(networks):
         raise ValueError("Each network must be an object of its own, found one twice: use copy.deepcopy.")
-    devices = {p.device for network in networks for p in network.parameters()} or {torch.device("cpu")}
+    if not all(any(True for _ in network.parameters()) for network in networks):
+        raise ValueError("A network must have parameters to train, found none.")
+    devices = {p.device for network in networks for p in network.parameters()}
     if len(devices) > 1:
         raise ValueError(f"Networks must lie on one device, found {', '.join(sorted(map(str, devices)))}.")
     return devices.pop()
@@ -146,73 +137,7 @@ def _loss(loss: Any, size: int, device: torch.device) -> LossFunction:
         serves = {b.numel() for b in own.buffers()} if isinstance(own, MemberLoss) else set()
         if not serves <= ({1} if isinstance(loss, list | tuple) else {1, size}):
             raise ValueError(f"A loss must have one level, or one per network, {size}, found {own}.")
-    return stack_losses(moved) if isinstance(loss, list | tuple) else moved[0]
-
-
-def _table(data: tuple[Any, ...], validation: Any, size: int) -> tuple[Rows, int]:
-    """Return all rows, those for validation last, and the number of the others."""
-    table = _rows(data, size)
-    n = len(table)
-    if validation is None or isinstance(validation, float):
-        return table, n
-    if not isinstance(validation, tuple):
-        raise ValueError(f"validation must be a share or tensors, as data are, found {type(validation).__name__}.")
-    other = _rows(validation, size)
-    if (other.weight is None) != (table.weight is None) or other.y.ndim != table.y.ndim:
-        raise ValueError("validation must have weights, or a y for each network, if and only if data have.")
-    weight = None if table.weight is None or other.weight is None else torch.cat([table.weight, other.weight])
-    return Rows(torch.cat([table.x, other.x]), torch.cat([table.y, other.y], -1), weight), n
-
-
-def _rows(data: tuple[Any, ...], size: int) -> Rows:
-    if len(data) not in (2, 3):
-        raise ValueError(f"data must be a loader or tensors (x, y) or (x, y, weight), found {len(data)} of them.")
-    x, *others = (torch.as_tensor(part) for part in data)
-    if x.ndim < 2 or len(x) == 0:
-        raise ValueError(f"x must have the shape (n, ...) with at least one row, found {tuple(x.shape)}.")
-    y = others[0].float()
-    if tuple(y.shape) not in ((len(x),), (size, len(x))):
-        raise ValueError(f"y must have the shape ({len(x)},) or ({size}, {len(x)}), found {tuple(y.shape)}.")
-    weight = others[1].float() if len(others) == 2 else None
-    if weight is not None and (weight.shape != x.shape[:1] or bool((weight < 0).any())):
-        raise ValueError(f"weight must have the shape ({len(x)},) and not be negative, found {tuple(weight.shape)}.")
-    return Rows(x, y, weight)
-
-
-def _draws(rows: Any, seeds: Sequence[int], n: int, size: int) -> tuple[Draw, ...]:
-    """Return each network's draw; networks with the same rows and seed get the same object."""
-    given = for_each(rows if isinstance(rows, list | tuple) else [rows] * size, size, "rows")
-    indices = {id(own): _positions(own, n) for own in given}
-    draws: dict[tuple[int, int], Draw] = {}
-    for own, seed in zip(given, seeds, strict=True):
-        draws.setdefault((id(own), seed), Draw(indices[id(own)], int(seed)))
-    return tuple(draws[id(own), seed] for own, seed in zip(given, seeds, strict=True))
-
-
-def _positions(rows: Any, n: int) -> Tensor:
-    if rows is None:
-        return torch.arange(n)
-    index = torch.as_tensor(rows)
-    if index.dtype == torch.bool and index.shape == (n,):
-        index = index.nonzero().squeeze(-1)
-    kinds = (torch.int64, torch.int32, torch.int16, torch.uint8)
-    if index.ndim != 1 or index.dtype not in kinds or not len(index) or index.min() < 0 or index.max() >= n:
-        raise ValueError(f"rows must hold positions from 0 to {n - 1}, at least one, or be a mask of {n} rows.")
-    return index.long().cpu()
-
-
-def _placed(
-    table: Rows, draws: tuple[Draw, ...], held_out: HeldOut | None, device: torch.device
-) -> tuple[Rows, tuple[Draw, ...], HeldOut | None]:
-    """Return the rows on the device if they fit there, else on the host; positions lie where the rows do."""
-    if device.type == "cuda" and table.x.device.type != "cuda":
-        if table.x.nbytes > RESIDENT_SHARE * torch.cuda.mem_get_info(device)[0]:
-            device = torch.device("cpu")
-    weight = None if table.weight is None else table.weight.to(device)
-    moved = {id(draw): draw.to(device) for draw in (*draws, *(held_out or ()))}
-    placed = tuple(moved[id(draw)] for draw in draws)
-    rest = None if held_out is None else tuple(moved[id(draw)] for draw in held_out)
-    return Rows(table.x.to(device), table.y.to(device), weight), placed, rest
+    return stack_losses(moved, device) if isinstance(loss, list | tuple) else moved[0]
 
 
 def _of_one_architecture(networks: Sequence[nn.Module]) -> list[list[int]]:

@@ -48,19 +48,18 @@ class MemberLoss(nn.Module):
         """Return one loss for as many networks: this one's kind, with each other's own numbers."""
         one = copy.copy(self)
         one._buffers = {
-            name: torch.stack([getattr(other, name).reshape(()) for other in others])
-            if name in self.per_member
-            else value
-            for name, value in self._buffers.items()
+            name: torch.stack([getattr(other, name).reshape(()) for other in others]) for name in self.per_member
         }
         return one
 
     def _set_per_member(self, **values: float | Sequence[float]) -> None:
         tensors = {name: torch.as_tensor(value, dtype=torch.float32) for name, value in values.items()}
-        for (name, value), own in zip(tensors.items(), torch.broadcast_tensors(*tensors.values()), strict=True):
-            if own.ndim > 1 or own.numel() == 0:
-                raise ValueError(f"{name} must be a number or one number per network, found {value.tolist()}.")
-            self.register_buffer(name, own.clone(), persistent=False)
+        size = max(t.numel() for t in tensors.values())
+        for name, t in tensors.items():
+            if t.ndim > 1 or t.numel() not in (1, size) or not size:
+                raise ValueError(f"{name} must be a number or one number per network, found {values[name]}.")
+            one_for_all = all(own.ndim == 0 for own in tensors.values())
+            self.register_buffer(name, t if one_for_all else t.expand(size).clone(), persistent=False)
 
     def _check_shapes(self, outputs: Tensor, y: Tensor) -> None:
         if outputs.shape[-1] != self.columns or y.ndim >= outputs.ndim or y.shape[-1:] != outputs.shape[-2:-1]:

@@ -1,73 +1,82 @@
-"""Adam (Kingma & Ba, 2015) for members with learning rates, decay and clipping of their own."""
+"""Adam (Kingma & Ba, 2015) for members with learning rates of their own."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
+LEAST_RATE = 1e-30
+CORRECTED = 1e9
+"""A number of steps after which the corrections for the moments' start at zero are exactly one."""
 
 
 class Adam:
     """Steps of stacked parameters ``(M, ...)``; what it does to one member does not depend on the others.
 
-    Where all members have one rate, torch's fused kernel does all in one pass over memory; ``torch.optim``
-    around it takes longer in Python than the kernel, and knows no rate per member.
+    ``torch.optim`` knows no rate per member. Its fused kernel does on the CPU in one pass over memory what takes
+    six otherwise, where all members have one rate; on a GPU it starts too few blocks for one large tensor, and
+    six passes are faster (docs/log.md).
     """
 
     def __init__(self, parameters: Sequence[Tensor]) -> None:
         self._parameters = list(parameters)
         self._first = [torch.zeros_like(p) for p in parameters]
         self._second = [torch.zeros_like(p) for p in parameters]
-        self._steps = [torch.zeros((), dtype=torch.float32, device=p.device) for p in parameters]
+        self._corrected = [torch.full((), CORRECTED, device=p.device) for p in parameters]
 
     @torch.no_grad()
-    def step(self, gradients: list[Tensor], rate: Tensor) -> None:
-        """Step once, with one learning rate ``()`` for all members or ``(M,)`` for each its own."""
-        torch._foreach_add_(self._steps, 1)
-        if rate.ndim == 0:
+    def step(self, gradients: list[Tensor], coefficients: Tensor) -> None:
+        """Step once with ``coefficients`` of this step, ``(2,)`` for all members or ``(2, M)`` for each its own."""
+        scale, offset = coefficients
+        if scale.ndim == 0 and scale.device.type == "cpu":
             torch._fused_adam_(
                 self._parameters,
                 gradients,
                 self._first,
                 self._second,
                 [],
-                self._steps,
-                lr=rate,
+                self._corrected,
+                lr=1 / scale.item(),
                 beta1=BETA1,
                 beta2=BETA2,
                 weight_decay=0.0,
-                eps=EPSILON,
+                eps=(offset / scale).item(),
                 amsgrad=False,
                 maximize=False,
             )
             return
-        count = self._steps[0].double()
-        first_mass, second_mass = 1 - BETA1**count, (1 - BETA2**count).sqrt()
-        step_size = -(rate * second_mass / first_mass).float()
-        epsilon = (EPSILON * second_mass).float()
         for p, g, first, second in zip(self._parameters, gradients, self._first, self._second, strict=True):
             first.lerp_(g, 1 - BETA1)
             second.mul_(BETA2).addcmul_(g, g, value=1 - BETA2)
-            p.addcmul_(first / second.sqrt().add_(epsilon), along(step_size, p).to(p.dtype))
+            p.addcdiv_(first, torch.addcmul(along(offset, p), second.sqrt(), along(scale, p)), value=-1)
 
     def state(self) -> dict[str, Tensor]:
-        """Return a copy of the moments and the number of steps."""
-        moments = {
-            f"{name}.{i}": t.clone()
-            for name, tensors in (("first", self._first), ("second", self._second))
-            for i, t in enumerate(tensors)
-        }
-        return moments | {"steps": self._steps[0].clone()}
+        """Return a copy of the moments."""
+        named = (("first", self._first), ("second", self._second))
+        return {f"{name}.{i}": t.clone() for name, tensors in named for i, t in enumerate(tensors)}
 
     def load(self, state: dict[str, Tensor]) -> None:
-        """Set the moments and the number of steps."""
-        for i, (first, second, steps) in enumerate(zip(self._first, self._second, self._steps, strict=True)):
+        """Set the moments."""
+        for i, (first, second) in enumerate(zip(self._first, self._second, strict=True)):
             first.copy_(state[f"first.{i}"])
             second.copy_(state[f"second.{i}"])
-            steps.copy_(state["steps"])
+
+
+def coefficients(rates: NDArray[np.float64], done: int) -> NDArray[np.float32]:
+    """Return what the next steps need, ``(S, ...) -> (S, 2, ...)``, after ``done`` of them.
+
+    The t-th step with rate r changes a parameter by -m / (a sqrt(v) + b): m and v are the moments,
+    a = (1 - beta1^t) / (r c), b = epsilon a c and c = sqrt(1 - beta2^t), computed here in double precision.
+    """
+    t = np.arange(done + 1, done + 1 + len(rates)).reshape(-1, *[1] * (rates.ndim - 1))
+    corrected = np.sqrt(1 - BETA2**t)
+    scale = (1 - BETA1**t) / (np.maximum(rates, LEAST_RATE) * corrected)
+    return np.stack([scale, EPSILON * corrected * scale], axis=1).astype(np.float32)
 
 
 def clip_(gradients: Sequence[Tensor], limit: Tensor) -> None:
@@ -79,5 +88,5 @@ def clip_(gradients: Sequence[Tensor], limit: Tensor) -> None:
 
 
 def along(per_member: Tensor, like: Tensor) -> Tensor:
-    """Return ``(M,)`` so that it broadcasts over a tensor ``(M, ...)``."""
-    return per_member.reshape(-1, *[1] * (like.ndim - 1))
+    """Return ``()`` or ``(M,)`` so that it broadcasts over a tensor ``(M, ...)``."""
+    return per_member.reshape(-1, *[1] * (like.ndim - 1)).to(like.dtype)

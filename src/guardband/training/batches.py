@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -88,7 +88,7 @@ class ResidentBatches:
     def pieces(self, epoch: int) -> Iterator[tuple[Tensor, ...]]:
         """Yield the positions ``(G, n)`` of each step's rows, in batches of nearly equal size."""
         order = torch.stack([draw.order(epoch) for draw in self.draws])
-        for part in order.tensor_split(self.steps(), dim=1):
+        for part in torch.tensor_split(order, self.steps(), dim=1):
             yield (part,)
 
     def batch(self, *pieces: Tensor) -> Batch:
@@ -125,7 +125,7 @@ class LoaderBatches:
 
     def steps(self) -> int:
         """Return the loader's length, 0 if it does not say."""
-        return len(self.loader) if hasattr(self.loader, "__len__") else 0
+        return len(self.loader) if isinstance(self.loader, Sized) else 0
 
 
 def pair(item: Any) -> tuple[Tensor, Tensor]:

@@ -19,8 +19,8 @@ class Checkpoint:
     read without running any code in it.
     """
 
-    def __init__(self, path: str | Path | None, job: str) -> None:
-        self._path = None if path is None else Path(path)
+    def __init__(self, path: Path | None = None, job: str = "") -> None:
+        self._path = path
         self._job = job
         self._written = time.monotonic()
 
@@ -29,8 +29,9 @@ class Checkpoint:
         if self._path is None or not self._path.exists():
             return None
         try:
-            saved: dict[str, Any] = torch.load(self._path, map_location="cpu", weights_only=True)
-            job, state = saved["job"], saved["state"]
+            saved = torch.load(self._path, map_location="cpu", weights_only=True)
+            job: str = saved["job"]
+            state: dict[str, Any] = saved["state"]
         except Exception as error:
             raise ValueError(
                 f"A checkpoint must be one that guardband wrote, and {self._path} is not: {error}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -65,11 +65,10 @@ class Job:
     seed: int = 0
     progress: Progress = lambda what, epoch, epochs: None
     after_epoch: AfterEpoch | None = None
-    checkpoint: Checkpoint = Checkpoint(None, "")
+    checkpoint: Checkpoint = field(default_factory=Checkpoint)
 
     def take(self, members: Sequence[int]) -> Job:
         """Return the job of some members, in the order given."""
-        own = isinstance(self.held_out, tuple)
         return replace(
             self,
             networks=tuple(self.networks[i] for i in members),
@@ -77,7 +76,7 @@ class Job:
             recipe=self.recipe.take(members),
             rows=None if self.rows is None else self.rows.take(members),
             draws=tuple(self.draws[i] for i in members) if self.draws else (),
-            held_out=tuple(self.held_out[i] for i in members) if own else self.held_out,
+            held_out=tuple(self.held_out[i] for i in members) if isinstance(self.held_out, tuple) else self.held_out,
         )
 
     def train(self) -> Trained:

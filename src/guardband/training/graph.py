@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -24,7 +26,7 @@ class GraphedStep:
         self._step = step
         self._seen: dict[tuple[torch.Size, ...], int] = {}
         self._graphs: dict[tuple[torch.Size, ...], tuple[torch.cuda.CUDAGraph, list[Tensor]]] = {}
-        self._pool: tuple[int, int] | None = None
+        self._pool: Any = None
         self._possible = True
 
     def __call__(self, *inputs: Tensor) -> None:
@@ -44,8 +46,10 @@ class GraphedStep:
     def _capture(self, shape: tuple[torch.Size, ...], inputs: tuple[Tensor, ...]) -> None:
         static, graph = [t.clone() for t in inputs], torch.cuda.CUDAGraph()
         torch.cuda.synchronize()
+        collects = gc.isenabled()
+        gc.disable()  # to free another graph meanwhile would end the capture
         try:
-            with torch.cuda.graph(graph, pool=self._pool):
+            with torch.cuda.graph(graph, pool=self._pool, capture_error_mode="thread_local"):
                 self._step(*static)
         except torch.OutOfMemoryError:
             raise
@@ -58,5 +62,8 @@ class GraphedStep:
                 SlowTrainingWarning,
             )
             return
+        finally:
+            if collects:
+                gc.enable()
         self._pool = graph.pool()
         self._graphs[shape] = (graph, static)

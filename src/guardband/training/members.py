@@ -62,9 +62,14 @@ def member_losses(outputs: Tensor, batch: Batch, loss: LossFunction) -> Tensor:
     return losses
 
 
+def at_least_float32(outputs: Tensor) -> Tensor:
+    """Return outputs in a precision that losses can be computed in."""
+    return outputs.float() if outputs.dtype.itemsize < 4 else outputs
+
+
 def autograd(members: Members, parameters: list[Tensor], batch: Batch, loss: LossFunction) -> list[Tensor]:
     """Return the gradients of the members' losses with respect to the given tensors; unused ones get zero."""
     with torch.enable_grad():
-        total = member_losses(members(batch.x).float(), batch, loss).sum()
+        total = member_losses(at_least_float32(members(batch.x)), batch, loss).sum()
     gradients = torch.autograd.grad(total, parameters, allow_unused=True, materialize_grads=True)
     return [gradient.contiguous() for gradient in gradients]

@@ -61,9 +61,9 @@ class Pace:
         """Whether all members have one learning rate at all times."""
         return len(set(zip(self.learning_rate, self.schedule, self._horizons(), strict=True))) == 1
 
-    def rates(self, epoch: int, steps: int) -> NDArray[np.float32]:
+    def rates(self, epoch: int, steps: int) -> NDArray[np.float64]:
         """Return the learning rates of an epoch's steps, ``(steps, M)``."""
-        out = np.empty((steps, len(self.epochs)), dtype=np.float32)
+        out = np.empty((steps, len(self.epochs)))
         columns: dict[object, NDArray[np.float64]] = {}
         for i, key in enumerate(zip(self.learning_rate, self.schedule, self._horizons(), strict=True)):
             if key not in columns:

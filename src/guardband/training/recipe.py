@@ -42,12 +42,7 @@ class Recipe:
     precision: Precision = "float32"
 
     def __post_init__(self) -> None:
-        if isinstance(self.epochs, str):
-            if self.epochs not in ("cv", "early"):
-                raise ValueError(
-                    f'epochs must be a whole number of at least 1, "cv" or "early", found {self.epochs!r}.'
-                )
-        elif not all(_is_count(epochs) for epochs in _each(self.epochs)):
+        if self.epochs not in ("cv", "early") and not all(_is_count(epochs) for epochs in _each(self.epochs)):
             raise ValueError(f'epochs must be a whole number of at least 1, "cv" or "early", found {self.epochs!r}.')
         for name in ("batch_size", "max_epochs", "patience"):
             if not _is_count(getattr(self, name)):
@@ -68,10 +63,11 @@ class Recipe:
 
     def take(self, members: Sequence[int]) -> Recipe:
         """Return the recipe of some networks, in the order given."""
-        own = {name: getattr(self, name) for name in PER_NETWORK}
-        return replace(
-            self, **{name: tuple(v[i] for i in members) for name, v in own.items() if isinstance(v, list | tuple)}
-        )
+        given: dict[str, Any] = {name: getattr(self, name) for name in PER_NETWORK}
+        own: dict[str, Any] = {
+            name: tuple(value[i] for i in members) for name, value in given.items() if isinstance(value, list | tuple)
+        }
+        return replace(self, **own)
 
     def pace(self, size: int) -> Pace:
         """Return the pace of ``size`` members; a schedule runs over the epochs given, or over the most tried."""

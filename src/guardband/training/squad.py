@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 from torch import Tensor
 
-from guardband.training.adam import Adam, along, clip_
+from guardband.training.adam import Adam, coefficients
 from guardband.training.batches import Batch, HeldOut, LoaderBatches, mixed_seed
 from guardband.training.dense import Dense
 from guardband.training.graph import GraphedStep
-from guardband.training.members import State, member_losses
+from guardband.training.members import State, at_least_float32, member_losses
+from guardband.training.step import Step
 from guardband.training.task import Task, grouped
 
 BLOCKS = 4
@@ -24,7 +26,7 @@ class Interrupted(Exception):
 
 
 class Squad:
-    """Networks, their optimiser and their batches. A step is a gather, forward, backward and Adam."""
+    """Networks, their optimiser and their batches."""
 
     def __init__(self, task: Task) -> None:
         self._task = task
@@ -33,20 +35,32 @@ class Squad:
             raise ValueError("A network must have parameters to train, found none.")
         self._adam = Adam(self.members.parameters())
         self._source = task.source()
-        self._decay = self._per_member(task.pace.weight_decay) if any(task.pace.weight_decay) else None
-        self._clip = self._per_member(task.pace.clip) if min(task.pace.clip) < float("inf") else None
-        self._step = GraphedStep(self._one_step) if task.device.type == "cuda" else self._one_step
+        self._step = Step(
+            self.members,
+            self._source,
+            task.loss,
+            self._adam,
+            self._per_member(task.pace.weight_decay) if any(task.pace.weight_decay) else None,
+            self._per_member(task.pace.clip) if min(task.pace.clip) < math.inf else None,
+            task.device,
+            half=task.precision == "bf16" and not isinstance(self.members, Dense),
+        )
+        self._run: Callable[..., None] = GraphedStep(self._step) if task.device.type == "cuda" else self._step
+        self._done = 0
 
     def epoch(self, epoch: int, stop: threading.Event) -> None:
         """Train for one pass over the batches."""
         self.members.train()
         if not isinstance(self.members, Dense):  # nothing in a dense network is random
             torch.manual_seed(mixed_seed(self._task.seed, epoch))
-        rates = self._rates(epoch)
+        per_step = self._coefficients(epoch)
         for i, pieces in enumerate(self._source.pieces(epoch)):
             if stop.is_set():
                 raise Interrupted
-            self._step(*pieces, rates[min(i, len(rates) - 1)])
+            if i == len(per_step):  # a loader that did not say how long it is
+                per_step += self._coefficients(epoch)
+            self._run(*pieces, per_step[i])
+            self._done += 1
 
     @torch.no_grad()
     def losses(self, held_out: HeldOut) -> Tensor:
@@ -55,12 +69,28 @@ class Squad:
         total = torch.zeros(self._task.size, dtype=torch.float64, device=self._task.device)
         mass = torch.zeros_like(total)
         for batch in self._blocks(held_out):
-            with self._autocast():
-                outputs = self.members(batch.x).float()
+            with self._step.autocast():
+                outputs = at_least_float32(self.members(batch.x))
             weight = torch.ones_like(batch.y) if batch.weight is None else batch.weight
             total += (member_losses(outputs, batch, self._task.loss) * weight.sum(-1)).double()
             mass += weight.sum(-1)
         return (total / mass).float().cpu()
+
+    def try_gradients(self) -> None:
+        """Compute one batch's gradients, to see what memory that takes."""
+        self._step.gradients(*next(iter(self._source.pieces(1))))
+
+    def state(self) -> dict[str, State]:
+        """Return all that a squad like this needs to go on from here."""
+        done = torch.tensor(self._done)
+        return {"members": self.members.snapshot(), "adam": self._adam.state(), "done": {"steps": done}}
+
+    def load(self, state: dict[str, State], places: Sequence[int]) -> None:
+        """Go on from where the members at these places of a saved squad were."""
+        some = list(places)
+        self.members.restore({name: t[some] for name, t in state["members"].items()})
+        self._adam.load({name: t[some] for name, t in state["adam"].items()})
+        self._done = int(state["done"]["steps"])
 
     def _blocks(self, held_out: HeldOut) -> Iterator[Batch]:
         size, device, rows = self._task.size, self._task.device, self._task.rows
@@ -69,49 +99,17 @@ class Squad:
             yield from (source.batch(*pieces) for pieces in source.pieces(0))
             return
         index = torch.stack([draw.index for draw in grouped(list(held_out))])
-        for part in index.split(BLOCKS * self._task.batch_size, dim=1):
+        for part in torch.split(index, BLOCKS * self._task.batch_size, dim=1):
             batch = rows.at(part, size)
             weight = None if batch.weight is None else batch.weight.to(device)
             yield Batch(batch.x.to(device), batch.y.to(device), weight)
 
-    def try_gradients(self) -> None:
-        """Compute one batch's gradients, to see what memory that takes."""
-        pieces = next(iter(self._source.pieces(1)))
-        with self._autocast():
-            self.members.gradients(self._source.batch(*pieces), self._task.loss)
-
-    def state(self) -> dict[str, State]:
-        """Return all that a squad like this needs to go on from here."""
-        return {"members": self.members.snapshot(), "adam": self._adam.state()}
-
-    def load(self, state: dict[str, State], places: Sequence[int]) -> None:
-        """Go on from where the members at these places of a saved squad were."""
-        some = list(places)
-        self.members.restore({name: t[some] for name, t in state["members"].items()})
-        self._adam.load({name: t[some] if t.ndim else t for name, t in state["adam"].items()})
-
-    def _one_step(self, *inputs: Tensor) -> None:
-        *pieces, rate = inputs
-        batch = self._source.batch(*pieces)
-        with self._autocast():
-            gradients = self.members.gradients(batch, self._task.loss)
-        if self._clip is not None:
-            clip_(gradients, self._clip)
-        if self._decay is not None:
-            matrices = self.members.matrices(self.members.parameters())
-            for p, g in zip(matrices, self.members.matrices(gradients), strict=True):
-                g.addcmul_(p, along(self._decay, p))
-        self._adam.step(gradients, rate)
-
-    def _rates(self, epoch: int) -> tuple[Tensor, ...]:
-        """Return the learning rates of an epoch's steps: one number each, or ``(M,)`` where they differ."""
+    def _coefficients(self, epoch: int) -> list[Tensor]:
+        """Return Adam's coefficients for the steps of an epoch, one set for all members where their rates agree."""
         pace = self._task.pace
-        rates = torch.from_numpy(pace.rates(epoch, max(1, self._source.steps()))).to(self._task.device)
-        return (rates[:, 0] if pace.same_for_all() else rates).unbind(0)
+        rates = pace.rates(epoch, max(1, self._source.steps()))
+        values = coefficients(rates[:, 0] if pace.same_for_all() else rates, self._done)
+        return list(torch.from_numpy(values).to(self._task.device).unbind(0))
 
     def _per_member(self, values: Sequence[float]) -> Tensor:
         return torch.tensor(values, dtype=torch.float32, device=self._task.device)
-
-    def _autocast(self) -> torch.autocast:
-        half = self._task.precision == "bf16" and not isinstance(self.members, Dense)
-        return torch.autocast(self._task.device.type, torch.bfloat16, enabled=half, cache_enabled=False)

@@ -15,6 +15,8 @@ from guardband.training.batches import Batch, Draw, Rows
 AHEAD = 3
 """Batches on their way at a time: one in use, one that has come, one that is being gathered."""
 
+Sent = tuple[tuple[Tensor, ...], torch.cuda.Event | None]
+
 
 @dataclass(frozen=True)
 class StreamedBatches:
@@ -29,7 +31,7 @@ class StreamedBatches:
     def pieces(self, epoch: int) -> Iterator[tuple[Tensor, ...]]:
         """Yield the inputs, responses and perhaps weights of each step, on the device."""
         order = torch.stack([draw.order(epoch) for draw in self.draws])
-        sent: queue.Queue[_Sent | BaseException | None] = queue.Queue(AHEAD)
+        sent: queue.Queue[Sent | BaseException | None] = queue.Queue(AHEAD)
         stop = threading.Event()
         sender = threading.Thread(target=self._send, args=(order, sent, stop), daemon=True)
         sender.start()
@@ -37,11 +39,12 @@ class StreamedBatches:
             while (item := sent.get()) is not None:
                 if isinstance(item, BaseException):
                     raise item
-                yield item.arrived()
+                yield _arrived(*item)
         finally:
             stop.set()
             while sender.is_alive():
-                _drain(sent)
+                while not sent.empty():
+                    sent.get_nowait()
                 sender.join(0.01)
 
     def batch(self, *pieces: Tensor) -> Batch:
@@ -52,49 +55,57 @@ class StreamedBatches:
         """Return the number of steps in an epoch."""
         return -(-len(self.draws[0].index) // self.batch_size)
 
-    def _send(self, order: Tensor, sent: queue.Queue[_Sent | BaseException | None], stop: threading.Event) -> None:
+    def _send(self, order: Tensor, sent: queue.Queue[Sent | BaseException | None], stop: threading.Event) -> None:
         try:
-            stream = torch.cuda.Stream(self.device) if self.device.type == "cuda" else None
-            for part in order.tensor_split(self.steps(), dim=1):
+            road = _Road(self.device)
+            for part in torch.tensor_split(order, self.steps(), dim=1):
                 if stop.is_set():
                     return
-                batch = self.rows.at(part, self.size)
-                sent.put(_Sent.to(self.device, [t for t in (batch.x, batch.y, batch.weight) if t is not None], stream))
+                sent.put(road.send(self.rows.at(part, self.size)))
             sent.put(None)
         except BaseException as error:  # raised where the batches are used
             sent.put(error)
 
 
-@dataclass(frozen=True)
-class _Sent:
-    """Tensors on their way to the device, with the event that says they have come."""
+class _Road:
+    """Sends batches to the device by a stream of its own, through pinned memory that is used again in turn."""
 
-    tensors: tuple[Tensor, ...]
-    event: torch.cuda.Event | None
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]
+        self._slots: list[tuple[dict[tuple[int, torch.Size], Tensor], torch.cuda.Event]] = []
+        self._turn = 0
 
-    @classmethod
-    def to(cls, device: torch.device, tensors: Sequence[Tensor], stream: torch.cuda.Stream | None) -> _Sent:
-        if stream is None:
-            return cls(tuple(tensors), None)
-        with torch.cuda.stream(stream):
-            moved = tuple(t.pin_memory().to(device, non_blocking=True) for t in tensors)
-            event = torch.cuda.Event()
-            event.record(stream)
-        return cls(moved, event)
+    def send(self, batch: Batch) -> Sent:
+        tensors = [t for t in (batch.x, batch.y, batch.weight) if t is not None]
+        if self._stream is None:
+            return tuple(tensors), None
+        if len(self._slots) < AHEAD:
+            self._slots.append(({}, _event()))
+        pinned, event = self._slots[self._turn % AHEAD]
+        self._turn += 1
+        event.synchronize()  # the copy that last left from this slot has been made
+        with torch.cuda.stream(self._stream):
+            moved = []
+            for i, t in enumerate(tensors):
+                if (i, t.shape) not in pinned:
+                    pinned[i, t.shape] = torch.empty_like(t, pin_memory=True)
+                moved.append(pinned[i, t.shape].copy_(t).to(self._device, non_blocking=True))
+            event.record(self._stream)
+            here = _event()
+            here.record(self._stream)
+        return tuple(moved), here
 
-    def arrived(self) -> tuple[Tensor, ...]:
-        """Return the tensors, for use on the current stream."""
-        if self.event is not None:
-            current = torch.cuda.current_stream()
-            current.wait_event(self.event)
-            for t in self.tensors:
-                t.record_stream(current)
-        return self.tensors
+
+def _event() -> torch.cuda.Event:
+    return torch.cuda.Event()  # type: ignore[no-untyped-call]
 
 
-def _drain(sent: queue.Queue[_Sent | BaseException | None]) -> None:
-    try:
-        while True:
-            sent.get_nowait()
-    except queue.Empty:
-        return
+def _arrived(tensors: tuple[Tensor, ...], event: torch.cuda.Event | None) -> tuple[Tensor, ...]:
+    """Return the tensors for use on the current stream, which waits until they have come."""
+    if event is not None:
+        current = torch.cuda.current_stream()
+        current.wait_event(event)
+        for t in tensors:
+            t.record_stream(current)
+    return tensors

@@ -1,0 +1,96 @@
+"""Tensors to train on: which rows each network sees, and where they lie."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from guardband.training.batches import Draw, Rows
+from guardband.training.pace import for_each
+
+RESIDENT_SHARE = 0.5
+"""Rows stay on the host if they would fill more than this share of a GPU's free memory."""
+
+
+@dataclass(frozen=True)
+class TrainingTable:
+    """All rows, each network's draw of them, and what each is stopped by, if it was given."""
+
+    rows: Rows
+    draws: tuple[Draw, ...]
+    held_out: tuple[Draw, ...] | None
+
+    @classmethod
+    def of(cls, data: tuple[Any, ...], validation: Any, rows: Any, seeds: Sequence[int]) -> TrainingTable:
+        """Return the table of one network per seed; what cannot be is refused."""
+        size, table = len(seeds), _rows(data, len(seeds))
+        draws = _draws(rows, seeds, len(table))
+        if validation is None or isinstance(validation, float):
+            return cls(table, draws, None)
+        if not isinstance(validation, tuple):
+            raise ValueError(f"validation must be a share or tensors, as data are, found {type(validation).__name__}.")
+        other = _rows(validation, size)
+        if (other.weight is None) != (table.weight is None) or other.y.ndim != table.y.ndim:
+            raise ValueError("validation must have weights, or a y for each network, if and only if data have.")
+        weight = None if table.weight is None or other.weight is None else torch.cat([table.weight, other.weight])
+        every = Rows(torch.cat([table.x, other.x]), torch.cat([table.y, other.y], -1), weight)
+        return cls(every, draws, (Draw(torch.arange(len(table), len(every)), 0),) * size)
+
+    def on(self, device: torch.device, kind: torch.dtype) -> TrainingTable:
+        """Return the table on the device if it fits there, else on the host; positions lie where the rows do.
+
+        Inputs that are not whole numbers become the ``kind`` of number that the networks have.
+        """
+        here = self.rows.x.to(kind) if self.rows.x.is_floating_point() else self.rows.x
+        if device.type == "cuda" and here.device.type != "cuda":
+            free = torch.cuda.mem_get_info(device)[0]
+            device = torch.device("cpu") if here.nbytes > RESIDENT_SHARE * free else device
+        weight = None if self.rows.weight is None else self.rows.weight.to(device)
+        moved = {id(draw): draw.to(device) for draw in (*self.draws, *(self.held_out or ()))}
+        return TrainingTable(
+            Rows(here.to(device), self.rows.y.to(device), weight),
+            tuple(moved[id(draw)] for draw in self.draws),
+            None if self.held_out is None else tuple(moved[id(draw)] for draw in self.held_out),
+        )
+
+
+def _rows(data: tuple[Any, ...], size: int) -> Rows:
+    if len(data) not in (2, 3):
+        raise ValueError(f"data must be a loader or tensors (x, y) or (x, y, weight), found {len(data)} of them.")
+    x, *others = (torch.as_tensor(part) for part in data)
+    if x.ndim < 2 or len(x) == 0:
+        raise ValueError(f"x must have the shape (n, ...) with at least one row, found {tuple(x.shape)}.")
+    y = others[0].float()
+    if tuple(y.shape) not in ((len(x),), (size, len(x))):
+        raise ValueError(f"y must have the shape ({len(x)},) or ({size}, {len(x)}), found {tuple(y.shape)}.")
+    weight = others[1].float() if len(others) == 2 else None
+    if weight is not None and (weight.shape != x.shape[:1] or bool((weight < 0).any())):
+        raise ValueError(f"weight must have the shape ({len(x)},) and not be negative, found {tuple(weight.shape)}.")
+    return Rows(x, y, weight)
+
+
+def _draws(rows: Any, seeds: Sequence[int], n: int) -> tuple[Draw, ...]:
+    """Return each network's draw; networks with the same rows and seed get the same object."""
+    one_for_each = isinstance(rows, list | tuple) and not all(isinstance(row, int) for row in rows)
+    given = for_each(rows if one_for_each else [rows] * len(seeds), len(seeds), "rows")
+    positions = {id(own): _positions(own, n) for own in given}
+    draws: dict[tuple[int, int], Draw] = {}
+    for own, seed in zip(given, seeds, strict=True):
+        draws.setdefault((id(own), seed), Draw(positions[id(own)], int(seed)))
+    return tuple(draws[id(own), seed] for own, seed in zip(given, seeds, strict=True))
+
+
+def _positions(rows: Any, n: int) -> Tensor:
+    if rows is None:
+        return torch.arange(n)
+    index = torch.as_tensor(rows)
+    if index.dtype == torch.bool and index.shape == (n,):
+        index = index.nonzero().squeeze(-1)
+    whole = index.ndim == 1 and not index.is_floating_point() and index.dtype != torch.bool
+    if not whole or not len(index) or int(index.min()) < 0 or int(index.max()) >= n:
+        raise ValueError(f"rows must hold positions from 0 to {n - 1}, at least one, or be a mask of {n} rows.")
+    return index.long()

@@ -1,0 +1,52 @@
+"""One step of a squad: gather, forward, backward, clip, decay, Adam."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from guardband.nn.mixed import LossFunction
+from guardband.training.adam import Adam, along, clip_
+from guardband.training.batches import Source
+from guardband.training.members import Members
+
+
+@dataclass(frozen=True)
+class Step:
+    """All that a step touches. On a GPU it is captured as a whole, so it must not wait for the device.
+
+    ``decay`` and ``clip`` are ``(M,)`` or None; ``half`` runs the networks' products in 16 bits.
+    """
+
+    members: Members
+    source: Source
+    loss: LossFunction
+    adam: Adam
+    decay: Tensor | None
+    clip: Tensor | None
+    device: torch.device
+    half: bool
+
+    def __call__(self, *inputs: Tensor) -> None:
+        """Step once: the pieces of a batch, then Adam's coefficients."""
+        *pieces, coefficients = inputs
+        gradients = self.gradients(*pieces)
+        if self.clip is not None:
+            clip_(gradients, self.clip)
+        if self.decay is not None:
+            matrices = self.members.matrices(self.members.parameters())
+            for p, g in zip(matrices, self.members.matrices(gradients), strict=True):
+                g.addcmul_(p, along(self.decay, p))
+        self.adam.step(gradients, coefficients)
+
+    def gradients(self, *pieces: Tensor) -> list[Tensor]:
+        """Return the gradients of a batch."""
+        batch = self.source.batch(*pieces)
+        with self.autocast():
+            return self.members.gradients(batch, self.loss)
+
+    def autocast(self) -> torch.autocast:
+        """Return the context that the networks run in."""
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.half, cache_enabled=False)

@@ -1,0 +1,446 @@
+"""``gb.train``: one network or a fleet, from a loader or from tensors."""
+
+import copy
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import warnings
+
+import pytest
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+import guardband as gb
+from guardband.nn import AbsoluteLoss, FullyConnected, GaussianLoss, IntervalLoss, PearceLoss, TripleHead
+
+N, D = 300, 3
+
+
+def data(n=N):
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(n, D, generator=generator)
+    return x, x.sum(-1) + 0.3 * torch.randn(n, generator=generator)
+
+
+def loader():
+    return DataLoader(TensorDataset(*data(256)), batch_size=64)
+
+
+def network(seed=0, hidden=(16,), **settings):
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        return FullyConnected(D, hidden, **settings)
+
+
+def point(seed=0, outputs=1):
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        return nn.Sequential(nn.Linear(D, 8), nn.ReLU(), nn.Linear(8, outputs))
+
+
+class Recurrent(nn.Module):
+    """``vmap`` has no rule for an LSTM."""
+
+    def __init__(self, seed):
+        super().__init__()
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            self.cells, self.head = nn.LSTM(1, 4, batch_first=True), TripleHead(4)
+
+    def forward(self, x):
+        return self.head(self.cells(x[:, :, None])[0][:, -1])
+
+
+def assert_same(a, b, tolerance=1e-5):
+    for one, other in zip(a, b, strict=True):
+        for name, value in one.state_dict().items():
+            torch.testing.assert_close(other.state_dict()[name], value, atol=tolerance, rtol=tolerance)
+
+
+def test_train_lowers_the_loss_in_place_and_ends_in_eval_mode():
+    net, loss = network(), IntervalLoss(0.1)
+    x, y = loader().dataset.tensors
+    before = loss(net(x), y).item()
+    assert gb.train(net, loader(), loss, epochs=20, learning_rate=0.01) is net
+    assert loss(net(x), y).item() < before / 2
+    assert not net.training
+
+
+@pytest.mark.parametrize("form", ["loader", "tensors"])
+def test_training_is_that_of_a_plain_loop_over_the_same_batches(form):
+    x, y = data(256)
+    net, plain, loss = network(), network(), IntervalLoss(0.1)
+    batches = [(x[i : i + 64], y[i : i + 64]) for i in range(0, 256, 64)]
+    epochs = 5
+    if form == "loader":
+        gb.train(net, batches, loss, epochs=epochs, learning_rate=0.01)
+        passes = [batches] * epochs
+    else:
+        gb.train(net, (x, y), loss, epochs=epochs, learning_rate=0.01, batch_size=64, seed=7)
+        from guardband.training.batches import Draw
+
+        orders = [Draw(torch.arange(256), 7).order(epoch) for epoch in range(1, epochs + 1)]
+        passes = [[(x[part], y[part]) for part in order.split(64)] for order in orders]
+    optimiser = torch.optim.Adam(plain.parameters(), lr=0.01)
+    for one_pass in passes:
+        for xb, yb in one_pass:
+            optimiser.zero_grad()
+            loss(plain(xb), yb).backward()
+            optimiser.step()
+    assert_same([plain], [net])
+
+
+ARCHITECTURES = {
+    "dense": lambda seed: network(seed, (16, 8)),
+    "relu": lambda seed: network(seed, ordering="relu"),
+    "stacked": lambda seed: network(seed, activation="tanh"),
+    "in a row": Recurrent,
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*cannot be stacked")
+@pytest.mark.parametrize("kind", ARCHITECTURES)
+def test_a_fleet_gives_each_network_what_training_it_alone_gives(kind):
+    """Own start, level, rows, targets, order, rate, schedule, decay, clipping and number of epochs."""
+    build, (x, y) = ARCHITECTURES[kind], data()
+    targets = torch.stack([y, -y, y + 1, 2 * y])
+    weight = torch.rand(N, generator=torch.Generator().manual_seed(1))
+    own = {
+        "rows": [torch.arange(200), torch.arange(200), torch.arange(50, 250), torch.arange(N) % 2 == 0],
+        "epochs": [6, 6, 4, 5],
+        "learning_rate": [0.01, 0.01, 0.02, 0.005],
+        "weight_decay": [0.0, 1e-2, 0.0, 1e-3],
+        "clip": [None, 0.1, None, 0.5],
+        "schedule": [None, "cosine", None, lambda progress: 1 - progress / 2],
+        "seed": [0, 0, 1, 2],
+    }
+    losses = [IntervalLoss(0.1), IntervalLoss(0.3, power=2), IntervalLoss(0.2, point="mean"), IntervalLoss(0.05)]
+    fleet = gb.train([build(i) for i in range(4)], (x, targets, weight), losses, batch_size=50, **own)
+    for i in range(4):
+        settings = {name: values[i] for name, values in own.items()}
+        alone = gb.train(build(i), (x, targets[i], weight), losses[i], batch_size=50, **settings)
+        assert_same([alone], [fleet[i]])
+
+
+@pytest.mark.parametrize("kind", ["dense", "stacked"])
+def test_each_network_stops_early_by_itself(kind):
+    build, (x, y) = ARCHITECTURES[kind], data()
+    settings = {"validation": 0.3, "epochs": 40, "patience": 3, "learning_rate": 0.03}
+    taus = [0.5, 0.1, 0.02]
+    fleet = gb.train([build(i) for i in range(3)], (x, y), [IntervalLoss(tau) for tau in taus], **settings)
+    for i, tau in enumerate(taus):
+        assert_same([gb.train(build(i), (x, y), IntervalLoss(tau), **settings)], [fleet[i]])
+
+
+def test_validation_keeps_the_best_epoch():
+    x, y = data()
+    held_out = (x[200:], y[200:])
+    seen, loss = [], IntervalLoss(0.1)
+    net = network()
+
+    def note(epoch):
+        with torch.no_grad():
+            seen.append(loss(net(held_out[0]), held_out[1]).item())
+
+    gb.train(
+        net, (x[:200], y[:200]), loss, validation=held_out, epochs=60, patience=5, learning_rate=0.05, after_epoch=note
+    )
+    with torch.no_grad():
+        kept = loss(net(held_out[0]), held_out[1]).item()
+    assert kept == pytest.approx(min(seen), rel=1e-6)
+    assert len(seen) == seen.index(min(seen)) + 6 < 60
+
+
+def test_validation_from_a_loader():
+    x, y = data()
+    settings = {"epochs": 30, "patience": 3, "learning_rate": 0.05}
+    batches = [(x[i : i + 50], y[i : i + 50]) for i in range(0, 200, 50)]
+    a = gb.train(network(), batches, IntervalLoss(0.1), validation=[(x[200:], y[200:])], **settings)
+    b = gb.train(network(), batches, IntervalLoss(0.1), validation=(x[200:], y[200:]), **settings)
+    assert_same([a], [b], 0)
+
+
+def test_networks_and_losses_of_every_kind_in_one_call():
+    x, y = data()
+    networks = [network(0), point(1), point(2, 2), point(3, 2), network(4), point(5)]
+    losses = [IntervalLoss(0.1), AbsoluteLoss(), GaussianLoss(), PearceLoss(0.1, 20), IntervalLoss(0.2), AbsoluteLoss()]
+    starts = [copy.deepcopy(net) for net in networks]
+    gb.train(networks, (x, y), losses, epochs=4, learning_rate=0.01)
+    for start, loss, net in zip(starts, losses, networks, strict=True):
+        assert_same([gb.train(start, (x, y), loss, epochs=4, learning_rate=0.01)], [net])
+
+
+def test_many_networks_see_one_loader():
+    networks = gb.train([network(i) for i in range(3)], loader(), IntervalLoss([0.1, 0.2, 0.3]), epochs=3)
+    for i, tau in enumerate([0.1, 0.2, 0.3]):
+        assert_same([gb.train(network(i), loader(), IntervalLoss(tau), epochs=3)], [networks[i]])
+
+
+def test_a_loss_of_the_users_own():
+    x, y = data()
+
+    def squared(outputs, y, weight=None):
+        return (outputs[..., 0] - y).square().mean(-1)
+
+    networks = gb.train([point(i) for i in range(2)], (x, y), squared, epochs=30, learning_rate=0.02)
+    assert all((net(x)[:, 0] - y).square().mean() < y.var() / 2 for net in networks)
+
+
+def test_networks_that_cannot_be_stacked_say_why():
+    x, y = data(40)
+    with pytest.warns(gb.SlowTrainingWarning, match="2 networks cannot be stacked and train one after another: .*lstm"):
+        gb.train([Recurrent(0), Recurrent(1)], (x, y), IntervalLoss(0.1), epochs=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        gb.train(Recurrent(0), (x, y), IntervalLoss(0.1), epochs=1)
+        gb.train([network(0), network(1)], (x, y), IntervalLoss(0.1), epochs=1)
+
+
+def test_frozen_parameters_stay():
+    x, y = data()
+    net = network()
+    net[0].weight.requires_grad_(False)
+    before = copy.deepcopy(net.state_dict())
+    gb.train([net, copy.deepcopy(net)], (x, y), IntervalLoss([0.1, 0.2]), epochs=2)
+    assert net[0].weight.equal(before["0.weight"])
+    assert not net[0].bias.equal(before["0.bias"])
+
+
+def test_running_statistics_are_kept():
+    x, y = data()
+    net = nn.Sequential(nn.BatchNorm1d(D), TripleHead(D))
+    gb.train([net, copy.deepcopy(net)], (x, y), IntervalLoss([0.1, 0.2]), epochs=3)
+    assert net[0].num_batches_tracked == 3 * 2
+    assert net[0].running_mean.abs().gt(0).all()
+
+
+def test_numbers_of_the_networks_own_precision():
+    x, y = data()
+    net = gb.train(network().double(), (x.numpy(), y.numpy()), IntervalLoss(0.1), epochs=2)
+    assert net[0].weight.dtype == torch.float64
+    gb.train(network(), (x.double(), y.double()), IntervalLoss(0.1), epochs=1)
+
+
+def test_half_precision_is_near():
+    x, y = data()
+    for build in ARCHITECTURES["dense"], ARCHITECTURES["stacked"]:
+        settings = {"epochs": 5, "learning_rate": 0.01}
+        exact = gb.train([build(0), build(1)], (x, y), IntervalLoss([0.1, 0.2]), **settings)
+        rough = gb.train([build(0), build(1)], (x, y), IntervalLoss([0.1, 0.2]), precision="bf16", **settings)
+        loss = IntervalLoss([0.1, 0.2])
+        a, b = (loss(torch.stack([net(x) for net in nets]), y) for nets in (exact, rough))
+        torch.testing.assert_close(a, b, rtol=0.05, atol=0)
+
+
+def test_after_epoch_sees_the_network_and_can_stop():
+    seen, net = [], network()
+
+    def after(epoch):
+        seen.append(net[0].weight.clone())
+        assert not net.training
+        return epoch == 3
+
+    gb.train(net, loader(), IntervalLoss(0.1), epochs=10, after_epoch=after)
+    assert len(seen) == 3
+    assert not seen[0].equal(seen[1])
+    assert net[0].weight.equal(seen[2])
+
+
+@pytest.mark.parametrize("how", ["loader", "tensors", "early"])
+def test_ctrl_c_leaves_the_last_whole_epoch(how):
+    x, y = data()
+    settings = {"validation": 0.2} if how == "early" else {}
+    given = loader() if how == "loader" else (x, y)
+
+    def interrupt(epoch):
+        if epoch == 3:
+            raise KeyboardInterrupt
+
+    net = network()
+    with pytest.raises(KeyboardInterrupt):
+        gb.train(net, given, IntervalLoss(0.1), epochs=9, after_epoch=interrupt, **settings)
+    assert not net.training
+    assert_same([gb.train(network(), given, IntervalLoss(0.1), epochs=3, **settings)], [net], 0)
+
+
+def test_ctrl_c_in_the_middle_of_an_epoch():
+    """The signal comes while threads are at work: they stop, and the networks are whole."""
+    program = """
+        import os, signal, threading, time
+        import torch
+        import guardband as gb
+        torch.manual_seed(0)
+        x = torch.randn(60_000, 20)
+        networks = [gb.nn.FullyConnected(20, (200,)) for _ in range(12)]
+        start = [net[0].weight.clone() for net in networks]
+        torch.set_num_threads(2)
+        threading.Timer(3.0, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        try:
+            gb.train(networks, (x, x.sum(-1)), gb.nn.IntervalLoss(0.1), epochs=100_000, learning_rate=0.01)
+        except KeyboardInterrupt:
+            assert threading.active_count() <= 2, threading.enumerate()
+            assert torch.get_num_threads() == 2
+            moved = [not net[0].weight.equal(old) for net, old in zip(networks, start)]
+            finite = all(p.isfinite().all() for net in networks for p in net.parameters())
+            print("usable", len(set(moved)) == 1 and moved[0], finite, not networks[0].training)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert "usable True True True" in done.stdout, done.stdout + done.stderr
+
+
+RUN = """
+    import os, sys, signal
+    import torch
+    import guardband as gb
+    from guardband.training import checkpoint
+    checkpoint.SECONDS_BETWEEN = 0.0
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(300, 3, generator=generator)
+    torch.manual_seed(0)
+    networks = [gb.nn.FullyConnected(3, (16,), dropout=DROPOUT) for _ in range(3)]
+    point = torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1))
+    folder, die_at = sys.argv[1], int(sys.argv[2])
+    epochs = 0
+
+    def die(epoch):
+        global epochs
+        epochs += 1
+        if epochs == die_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    losses = [gb.nn.IntervalLoss(tau) for tau in (0.1, 0.2, 0.3)] + [gb.nn.AbsoluteLoss()]
+    gb.train([*networks, point], (x, x.sum(-1)), losses, epochs=6, learning_rate=0.01, checkpoint=folder or None,
+             after_epoch=die, schedule="cosine", VALIDATION)
+    torch.save([net.state_dict() for net in [*networks, point]], "result.pt")
+    print(epochs)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
+@pytest.mark.parametrize("validation", ["validation=None", "validation=0.2, patience=3"])
+@pytest.mark.parametrize("dropout", ["0.0", "0.2"])
+def test_a_killed_run_goes_on_to_the_same_result(tmp_path, validation, dropout):
+    program = textwrap.dedent(RUN).replace("VALIDATION", validation).replace("DROPOUT", dropout)
+
+    def run(folder, die_at):
+        return subprocess.run(
+            [sys.executable, "-c", program, folder, str(die_at)],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
+    whole = run("", 0)
+    assert whole.returncode == 0, whole.stderr
+    expected = torch.load(tmp_path / "result.pt")
+    (tmp_path / "result.pt").unlink()
+    # Killed in the first fleet, then in the second; every time it goes on from the epoch before.
+    assert run("saved", 4).returncode == -signal.SIGKILL
+    assert run("saved", 5).returncode == -signal.SIGKILL
+    last = run("saved", 0)
+    assert last.returncode == 0, last.stderr
+    assert int(last.stdout) < int(whole.stdout)
+    for one, other in zip(expected, torch.load(tmp_path / "result.pt"), strict=True):
+        assert all(value.equal(other[name]) for name, value in one.items())
+    assert int(run("saved", 0).stdout) == 0  # what is finished is not trained again
+    assert {path.name for path in (tmp_path / "saved").iterdir()} == {"fleet-0.checkpoint", "fleet-1.checkpoint"}
+
+
+def test_a_checkpoint_of_another_run_is_refused(tmp_path):
+    x, y = data()
+    settings = {"epochs": 2, "checkpoint": tmp_path}
+    gb.train(network(), (x, y), IntervalLoss(0.1), **settings)
+    others = [
+        (network(1), (x, y), IntervalLoss(0.1), settings),
+        (network(), (x, y + 1), IntervalLoss(0.1), settings),
+        (network(), (x, y), IntervalLoss(0.2), settings),
+        (network(), (x, y), IntervalLoss(0.1), settings | {"learning_rate": 0.1}),
+        (network(), (x, y), IntervalLoss(0.1), settings | {"seed": 1}),
+        (network(), (x, y), IntervalLoss(0.1), settings | {"schedule": "cosine"}),
+    ]
+    for net, given, loss, other in others:
+        start = copy.deepcopy(net)
+        with pytest.raises(ValueError, match=r"of the same run.*Remove it"):
+            gb.train(net, given, loss, **other)
+        assert_same([start], [net], 0)
+
+
+def test_a_damaged_checkpoint_is_refused(tmp_path):
+    x, y = data()
+    (tmp_path / "fleet-0.checkpoint").write_bytes(os.urandom(100))
+    with pytest.raises(ValueError, match="guardband wrote"):
+        gb.train(network(), (x, y), IntervalLoss(0.1), checkpoint=tmp_path)
+
+
+def test_the_callers_network_loss_and_randomness_are_left_alone_until_the_end():
+    x, y = data()
+    loss = IntervalLoss(0.1)
+    before = torch.get_rng_state()
+    a = gb.train(network(dropout=0.5), (x, y), loss, epochs=2)
+    assert torch.get_rng_state().equal(before)
+    torch.rand(3)
+    assert_same([a], [gb.train(network(dropout=0.5), (x, y), loss, epochs=2)], 0)
+
+
+@pytest.mark.parametrize(
+    ("batches", "words"),
+    [
+        ([], "at least one batch"),
+        ([(torch.zeros(2, D), torch.zeros(2, 1))], r"shape \(n,\)"),
+        ([torch.zeros(2, D)], "pairs"),
+    ],
+)
+def test_other_loaders_are_refused(batches, words):
+    with pytest.raises(ValueError, match=words):
+        gb.train(network(), batches, IntervalLoss(0.1), epochs=1)
+
+
+SHARED = network()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"data": (torch.zeros(5, D),)}, "x, y"),
+        ({"data": (torch.zeros(5), torch.zeros(5))}, r"shape \(n, \.\.\.\)"),
+        ({"data": (torch.zeros(0, D), torch.zeros(0))}, "at least one row"),
+        ({"data": (torch.zeros(5, D), torch.zeros(5, 1))}, r"y must have the shape \(5,\)"),
+        ({"data": (torch.zeros(5, D), torch.zeros(5), -torch.ones(5))}, "not be negative"),
+        ({"rows": torch.tensor([0, N])}, "positions from 0"),
+        ({"rows": torch.tensor([0.5])}, "positions from 0"),
+        ({"rows": torch.zeros(N, dtype=torch.bool)}, "at least one"),
+        ({"rows": [torch.arange(3)] * 3}, "rows must be one value or one per network, 2, found 3"),
+        ({"learning_rate": [0.1] * 3}, "learning_rate must be one value or one per network"),
+        ({"loss": IntervalLoss([0.1, 0.2, 0.3])}, "one level, or one per network, 2"),
+        ({"loss": [IntervalLoss([0.1, 0.2])] * 2}, "one level"),
+        ({"loss": [IntervalLoss(0.1)] * 3}, "loss must be one value or one per network"),
+        ({"loss": lambda out, y: out.mean()}, "one number per network"),
+        ({"network": [SHARED, SHARED]}, "object of its own"),
+        ({"network": [nn.ReLU(), nn.ReLU()]}, "must have parameters"),
+        ({"validation": 1.5}, "validation_share"),
+        ({"validation": [1, 2]}, "validation must be a share or tensors"),
+        ({"validation": (torch.zeros(3, D), torch.zeros(3), torch.ones(3))}, "if and only if"),
+        ({"validation": 0.2, "epochs": [3, 4]}, "one number for all"),
+        ({"precision": "tf32"}, "NVIDIA GPU"),
+        ({"epochs": "cv"}, "whole number"),
+        ({"data": [(torch.zeros(5, D), torch.zeros(5))], "rows": torch.arange(3)}, "data as tensors"),
+    ],
+)
+def test_bad_input_gets_one_clear_sentence(change, words):
+    given = {"network": [network(0), network(1)], "data": data(), "loss": IntervalLoss(0.1), "epochs": 1} | change
+    with pytest.raises(ValueError, match=words):
+        gb.train(given.pop("network"), given.pop("data"), given.pop("loss"), **given)
+
+
+@pytest.mark.parametrize("change", [{"network": "net"}, {"network": []}, {"loss": "mse"}])
+def test_things_of_another_kind_are_refused(change):
+    given = {"network": [network(0)], "loss": IntervalLoss(0.1)} | change
+    with pytest.raises(TypeError, match="must be"):
+        gb.train(given["network"], data(), given["loss"], epochs=1)

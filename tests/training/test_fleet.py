@@ -1,0 +1,195 @@
+"""A fleet gives each member what it would get alone, however it is divided and whatever happens on the way."""
+
+import os
+import threading
+import time
+
+import pytest
+import torch
+
+from guardband.nn import FullyConnected, IntervalLoss
+from guardband.training.batches import Draw, Rows
+from guardband.training.fleet import Fleet, _plan
+from guardband.training.recipe import Recipe
+from guardband.training.squad import Squad
+from guardband.training.task import Task
+from guardband.training.threads import allowed_threads, one_thread_each
+
+CPU = torch.device("cpu")
+
+
+def task(groups=(4,), engine="dense", hidden=(200,), n=300, **settings):
+    """Members in groups of the given sizes, each group with rows of its own."""
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(n, 4, generator=generator)
+    size = sum(groups)
+    networks = []
+    for i in range(size):
+        torch.manual_seed(i)
+        networks.append(FullyConnected(4, hidden))
+    draws = []
+    for group, members in enumerate(groups):
+        draws += [Draw(torch.arange(group, n - 10 + group), group)] * members
+    return Task(
+        tuple(networks),
+        IntervalLoss([0.05 + 0.9 * i / size for i in range(size)]),
+        Recipe(epochs=5, learning_rate=0.01).pace(size),
+        CPU,
+        Rows(x, x.sum(-1)),
+        tuple(draws),
+        batch_size=64,
+        engine=engine,
+        **settings,
+    )
+
+
+def trained(fleet, epochs=3):
+    with fleet.at_work():
+        for epoch in range(1, epochs + 1):
+            fleet.epoch(epoch)
+    return fleet.snapshot()
+
+
+def assert_same(a, b, **tolerance):
+    for name, value in a.items():
+        torch.testing.assert_close(b[name], value, **tolerance)
+
+
+def test_squads_are_parts_of_a_group_or_whole_groups():
+    most = 2**20 // (4 * 200 * 64)
+    assert most == 20
+    assert _plan(task((45,))) == [tuple(range(15)), tuple(range(15, 30)), tuple(range(30, 45))]
+    assert _plan(task((8, 8, 8))) == [tuple(range(16)), tuple(range(16, 24))]
+    assert _plan(task((8, 3))) == [tuple(range(8)), tuple(range(8, 11))]
+
+
+def test_members_with_other_numbers_of_rows_train_apart():
+    mixed = task((2, 2))
+    draws = (*mixed.draws[:2], *[Draw(torch.arange(100), 0)] * 2)
+    parts = _plan(Task(**{**vars(mixed), "draws": draws}))
+    assert parts == [(0, 1), (2, 3)]
+
+
+@pytest.mark.parametrize("engine", ["dense", "stack", "row"])
+def test_each_member_is_what_it_would_be_alone(engine, monkeypatch):
+    monkeypatch.setattr("guardband.training.fleet.CACHE_BYTES", 4 * 200 * 64 * 3)
+    whole = task((4, 4, 1), engine)
+    together = trained(Fleet(whole))
+    for i in range(whole.size):
+        alone = trained(Fleet(whole.take([i])))
+        assert_same(alone, {name: value[i : i + 1] for name, value in together.items()}, atol=1e-5, rtol=1e-5)
+
+
+def test_the_number_of_threads_changes_nothing(monkeypatch):
+    monkeypatch.setattr("guardband.training.fleet.CACHE_BYTES", 4 * 200 * 64)
+    results, seen = [], []
+    real = Squad.epoch
+
+    def epoch(self, *given):
+        seen.append(threading.current_thread().name)
+        time.sleep(0.005)  # so that no thread does the work of all
+        assert torch.get_num_threads() == 1
+        real(self, *given)
+
+    monkeypatch.setattr(Squad, "epoch", epoch)
+    for threads in (1, 3):
+        monkeypatch.setattr("guardband.training.fleet.allowed_threads", lambda threads=threads: threads)
+        seen.clear()
+        results.append(trained(Fleet(task((6,)))))
+        assert len(set(seen)) == min(threads, 6) if threads == 1 else len(set(seen)) > 1
+    assert all(value.equal(results[1][name]) for name, value in results[0].items())
+
+
+def test_the_callers_threads_are_the_limit_and_come_back():
+    before = torch.get_num_threads()
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    try:
+        torch.set_num_threads(3)
+        assert allowed_threads() == min(3, usable)
+        with one_thread_each():
+            assert torch.get_num_threads() == 1
+            with one_thread_each():
+                assert allowed_threads() == min(3, usable)
+            assert torch.get_num_threads() == 1
+        assert torch.get_num_threads() == 3
+        with pytest.raises(KeyError), one_thread_each():
+            raise KeyError
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_fits_in_threads_of_the_callers_leave_its_number_alone():
+    before = torch.get_num_threads()
+    results = {}
+
+    def fit(i):
+        time.sleep(0.01 * i)
+        results[i] = trained(Fleet(task((3,))))
+
+    workers = [threading.Thread(target=fit, args=(i,)) for i in range(3)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert torch.get_num_threads() == before
+    assert all(value.equal(results[2][name]) for name, value in results[0].items())
+
+
+@pytest.mark.parametrize("engine", ["dense", "stack"])
+@pytest.mark.parametrize("when", [1, 3])
+def test_out_of_memory_halves_the_squad_and_ends_the_same(engine, when, monkeypatch):
+    """Memory for three members at most, noticed in the first epoch or, when others take memory, later."""
+    whole = task((8,), engine)
+    expected = trained(Fleet(whole))
+    real, sizes = Squad.epoch, []
+
+    def epoch(self, number, stop):
+        if number >= when and self._task.size > 3:
+            sizes.append(self._task.size)
+            if number > 1:
+                real(self, number, stop)  # half-done work must not be kept
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        real(self, number, stop)
+
+    monkeypatch.setattr(Squad, "epoch", epoch)
+    fleet = Fleet(whole)
+    assert_same(expected, trained(fleet), atol=1e-5, rtol=1e-5)
+    assert sizes == [8, 4, 4]
+    assert [len(part) for part in fleet._plan] == [2, 2, 2, 2]
+
+
+def test_one_member_that_does_not_fit_is_an_error(monkeypatch):
+    def epoch(self, number, stop):
+        raise torch.OutOfMemoryError("CUDA out of memory.")
+
+    monkeypatch.setattr(Squad, "epoch", epoch)
+    with pytest.raises(torch.OutOfMemoryError):
+        trained(Fleet(task((2,))))
+
+
+def test_other_errors_are_not_taken_for_memory(monkeypatch):
+    def epoch(self, number, stop):
+        raise RuntimeError("shapes do not fit")
+
+    monkeypatch.setattr(Squad, "epoch", epoch)
+    with pytest.raises(RuntimeError, match="shapes"):
+        trained(Fleet(task((2,))))
+
+
+def test_a_fleet_goes_on_from_its_state_even_divided(monkeypatch):
+    whole = task((5,))
+    expected = trained(Fleet(whole), epochs=4)
+    fleet = Fleet(whole)
+    trained(fleet, epochs=2)
+    again = Fleet(whole, fleet.state(), 2)
+    with again.at_work():
+        again.epoch(3)
+        again.epoch(4)
+    assert all(value.equal(again.snapshot()[name]) for name, value in expected.items())
+    halved = Fleet(whole, fleet.state(), 2)
+    halved._plan = [(0, 1), (2, 3, 4)]
+    with halved.at_work():
+        halved.epoch(3)
+        halved.epoch(4)
+    assert_same(expected, halved.snapshot(), atol=1e-5, rtol=1e-5)
