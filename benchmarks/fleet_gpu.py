@@ -4,6 +4,7 @@ python benchmarks/fleet_gpu.py [step] [curve] [memory] [stream] [figure1]: some 
 """
 
 import json
+import os
 import statistics
 import sys
 import time
@@ -184,7 +185,7 @@ def main() -> None:
     for name in sys.argv[1:] or parts:
         results[name] = parts[name]()
         print(name, json.dumps(results[name], indent=1), flush=True)
-    Path("fleet_gpu.json").write_text(json.dumps(results, indent=1))
+    Path(os.environ.get("OUT", "."), "fleet_gpu.json").write_text(json.dumps(results, indent=1))
 
 
 if __name__ == "__main__":

@@ -102,7 +102,7 @@ def test_members_keep_their_own_best_epoch():
     # The second member's patience ended after epoch 3: what it would have found later does not count.
     assert improved == [[True, True], [True, False], [True, False], [False, False], [False, False]]
     assert search.best == (3, 1)
-    assert search.over
+    assert search.ended.all()
 
 
 def test_early_stopping_keeps_the_weights_of_the_best_epoch():

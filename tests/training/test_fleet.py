@@ -193,3 +193,30 @@ def test_a_fleet_goes_on_from_its_state_even_divided(monkeypatch):
         halved.epoch(3)
         halved.epoch(4)
     assert_same(expected, halved.snapshot(), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("engine", ["dense", "stack", "row"])
+def test_dismissed_members_stay_as_they_were_and_the_others_go_on(engine):
+    whole = task((6,), engine)
+    two, four = trained(Fleet(whole), epochs=2), trained(Fleet(whole), epochs=4)
+    fleet = Fleet(whole)
+    held_out = tuple(Draw(torch.arange(290, 300), 0) for _ in range(6))
+    with fleet.at_work():
+        fleet.epoch(1)
+        fleet.dismiss(torch.tensor([True, False, False, False, False, True]))  # too few to be worth it
+        fleet.epoch(2)
+        fleet.dismiss(torch.tensor([True, True, False, True, False, True]))
+        assert fleet._plan == [(2, 4)]
+        fleet = Fleet(whole, fleet.state(), 2)  # and so it is after a checkpoint
+    with fleet.at_work():
+        fleet.epoch(3)
+        fleet.epoch(4)
+        losses = fleet.losses(held_out)
+    assert losses.isfinite().tolist() == [False, False, True, False, True, False]
+    for name, value in fleet.snapshot().items():
+        for i in range(6):
+            expected = four if i in (2, 4) else two
+            torch.testing.assert_close(value[i], expected[name][i], atol=1e-5, rtol=1e-5)
+    fleet.dismiss(torch.ones(6, dtype=torch.bool))
+    assert fleet._plan == []
+    assert fleet.snapshot()["0.weight"].shape[0] == 6

@@ -23,24 +23,29 @@ class Adam:
     six passes are faster (docs/log.md).
     """
 
-    def __init__(self, parameters: Sequence[Tensor]) -> None:
+    def __init__(self, parameters: Sequence[Tensor], flat: tuple[Tensor, Tensor] | None = None) -> None:
+        """``flat``: all parameters and all their gradients, each as one vector, where they lie so in memory."""
         self._parameters = list(parameters)
-        self._first = [torch.zeros_like(p) for p in parameters]
-        self._second = [torch.zeros_like(p) for p in parameters]
+        self._first, self._second = ([torch.zeros_like(p) for p in parameters] for _ in range(2))
+        self._whole: tuple[list[Tensor], list[Tensor], list[Tensor], list[Tensor]] | None = None
+        if flat is not None:
+            first, second = (torch.zeros_like(flat[0]) for _ in range(2))
+            self._first, self._second = views(first, parameters), views(second, parameters)
+            self._whole = [flat[0]], [flat[1]], [first], [second]
         self._corrected = [torch.full((), CORRECTED, device=p.device) for p in parameters]
 
     @torch.no_grad()
     def step(self, gradients: list[Tensor], coefficients: Tensor) -> None:
         """Step once with ``coefficients`` of this step, ``(2,)`` for all members or ``(2, M)`` for each its own."""
         scale, offset = coefficients
+        tensors = self._parameters, gradients, self._first, self._second
+        if scale.ndim == 0 and self._whole is not None:
+            tensors = self._whole
         if scale.ndim == 0 and scale.device.type == "cpu":
             torch._fused_adam_(
-                self._parameters,
-                gradients,
-                self._first,
-                self._second,
+                *tensors,
                 [],
-                self._corrected,
+                self._corrected[: len(tensors[0])],
                 lr=1 / scale.item(),
                 beta1=BETA1,
                 beta2=BETA2,
@@ -50,7 +55,7 @@ class Adam:
                 maximize=False,
             )
             return
-        for p, g, first, second in zip(self._parameters, gradients, self._first, self._second, strict=True):
+        for p, g, first, second in zip(*tensors, strict=True):
             first.lerp_(g, 1 - BETA1)
             second.mul_(BETA2).addcmul_(g, g, value=1 - BETA2)
             p.addcdiv_(first, torch.addcmul(along(offset, p), second.sqrt(), along(scale, p)), value=-1)
@@ -77,6 +82,12 @@ def coefficients(rates: NDArray[np.float64], done: int) -> NDArray[np.float32]:
     corrected = np.sqrt(1 - BETA2**t)
     scale = (1 - BETA1**t) / (np.maximum(rates, LEAST_RATE) * corrected)
     return np.stack([scale, EPSILON * corrected * scale], axis=1).astype(np.float32)
+
+
+def views(flat: Tensor, like: Sequence[Tensor]) -> list[Tensor]:
+    """Return parts of a vector in the shapes of these tensors, one after another."""
+    parts = torch.split(flat, [t.numel() for t in like])
+    return [part.view(t.shape) for part, t in zip(parts, like, strict=True)]
 
 
 def clip_(gradients: Sequence[Tensor], limit: Tensor) -> None:

@@ -36,10 +36,18 @@ class Rows:
 
     def at(self, index: Tensor, size: int) -> Batch:
         """Return a batch for ``size`` members of the rows at ``(G, n)`` positions."""
-        each = size // len(index)
-        own = index.repeat_interleave(each, 0) if each > 1 else index
-        y = self.y[own] if self.y.ndim == 1 else self.y.gather(1, own)
-        return Batch(self.x[index], y, None if self.weight is None else self.weight[own])
+        groups, n = index.shape
+        flat = index.flatten()  # index_select is several times faster than indexing
+
+        def for_members(values: Tensor) -> Tensor:
+            return values.view(groups, 1, n).expand(groups, size // groups, n).reshape(size, n)
+
+        x = self.x.index_select(0, flat).view(groups, n, *self.x.shape[1:])
+        if self.y.ndim == 1:
+            y = for_members(self.y.index_select(0, flat))
+        else:
+            y = self.y.gather(1, for_members(index))
+        return Batch(x, y, None if self.weight is None else for_members(self.weight.index_select(0, flat)))
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ columns is contiguous.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,6 +19,7 @@ from guardband.nn.interval_gradient import IntervalGradient
 from guardband.nn.loss import IntervalLoss
 from guardband.nn.mixed import LossFunction
 from guardband.nn.ordering import OrderedTriple
+from guardband.training.adam import views
 from guardband.training.batches import Batch
 from guardband.training.members import Members, State, member_losses
 
@@ -69,21 +71,30 @@ class Dense(Members):
         padded = -(-(self._in_features + 1) // ALIGNMENT) * ALIGNMENT
         first = weights[0].new_zeros(self.size, weights[0].shape[1], padded)
         first[..., : self._in_features], first[..., self._in_features] = weights[0], biases[0]
-        self._weights = [first, *weights[1:]]
-        self._biases = [bias[..., None] for bias in biases[1:]]
-        self._weight_gradients = [torch.zeros_like(w) for w in self._weights]
-        self._bias_gradients = [torch.zeros_like(b) for b in self._biases]
-        self._buffers: dict[tuple[object, ...], Tensor] = {}
+        parameters = [first, *weights[1:], *(bias[..., None] for bias in biases[1:])]
+        self._flat = torch.cat([p.flatten() for p in parameters]), first.new_zeros(sum(p.numel() for p in parameters))
+        layers = len(weights)
+        own, gradients = (views(flat, parameters) for flat in self._flat)
+        self._weights, self._biases = own[:layers], own[layers:]
+        self._weight_gradients, self._bias_gradients = gradients[:layers], gradients[layers:]
+        self._constants = first.new_zeros(padded, dtype=work)
+        self._constants[self._in_features] = 1
+        self._workspace = _Workspace()
         self._gradient_of: tuple[LossFunction, IntervalGradient] | None = None
 
     def __call__(self, x: Tensor) -> Tensor:
         """Return all outputs, ``(G, n, d) -> (M, n, C)``."""
-        z = self._forward(self._augment(x), self._work_weights())[-1].mT.float()
-        return z.clone() if self._chain.ordering is None else self._chain.ordering(z)
+        space = _Workspace()
+        z = self._forward(self._augment(x, space), self._work_weights(), space)[-1].mT.float()
+        return z if self._chain.ordering is None else self._chain.ordering(z)
 
     def parameters(self) -> list[Tensor]:
         """Return the tensors to train."""
         return [*self._weights, *self._biases]
+
+    def flat(self) -> tuple[Tensor, Tensor]:
+        """Return all parameters and all gradients, each as one vector."""
+        return self._flat
 
     def matrices(self, tensors: list[Tensor]) -> list[Tensor]:
         """Return the weights without the first layer's biases."""
@@ -92,14 +103,15 @@ class Dense(Members):
     @torch.no_grad()
     def gradients(self, batch: Batch, loss: LossFunction) -> list[Tensor]:
         """Return the gradients, in buffers that the next call overwrites."""
-        x, weights = self._augment(batch.x), self._work_weights()
-        *hidden, z = self._forward(x, weights)
+        space, weights = self._workspace, self._work_weights()
+        x = self._augment(batch.x, space)
+        *hidden, z = self._forward(x, weights, space)
         slope = self._output_gradient(z.float(), batch, loss).to(self._work)
         for i in range(len(weights) - 1, 0, -1):
             below = hidden[i - 1]
             torch.sum(slope, 2, keepdim=True, out=self._bias_gradients[i - 1])
             _product(slope, below.mT, self._weight_gradients[i])
-            passed = self._buffer("gradient", i - 1, below.shape[2])
+            passed = space.like(f"gradient {i}", below.shape, below)
             torch.bmm(weights[i].mT, slope, out=passed)
             torch.ops.aten.threshold_backward.grad_input(passed, below, 0, grad_input=passed)
             slope = passed
@@ -130,23 +142,18 @@ class Dense(Members):
     def _work_weights(self) -> list[Tensor]:
         return [w.to(self._work) for w in self._weights]
 
-    def _augment(self, x: Tensor) -> Tensor:
+    def _augment(self, x: Tensor, space: _Workspace) -> Tensor:
         """Return the inputs with a column of ones and zeros to fill up, ``(G, n, d) -> (G, n, padded)``."""
-        key = ("input", *x.shape)
-        if key not in self._buffers:
-            fresh = x.new_zeros((*x.shape[:2], self._weights[0].shape[2]), dtype=self._work)
-            fresh[..., self._in_features] = 1
-            self._buffers[key] = fresh
-        augmented = self._buffers[key]
+        augmented = space.rows("input", (*x.shape[:2], len(self._constants)), self._constants)
         augmented[..., : self._in_features] = x
         return augmented
 
-    def _forward(self, x: Tensor, weights: list[Tensor]) -> list[Tensor]:
+    def _forward(self, x: Tensor, weights: list[Tensor], space: _Workspace) -> list[Tensor]:
         """Return every layer's output after its ReLU, and the last one's as it is, ``(M, units, n)`` each."""
         groups, n = x.shape[:2]
         layers: list[Tensor] = []
         for i, w in enumerate(weights):
-            out = self._buffer("output", i, n)
+            out = space.like(f"output {i}", (*w.shape[:2], n), w)
             if i == 0:
                 torch.bmm(_grouped(w, groups), x.mT, out=_grouped(out, groups))
             else:
@@ -155,13 +162,6 @@ class Dense(Members):
                 out.clamp_(min=0)
             layers.append(out)
         return layers
-
-    def _buffer(self, what: str, layer: int, n: int) -> Tensor:
-        key = (what, layer, n)
-        if key not in self._buffers:
-            units = self._weights[layer].shape[1]
-            self._buffers[key] = self._weights[0].new_empty((self.size, units, n), dtype=self._work)
-        return self._buffers[key]
 
     def _output_gradient(self, z: Tensor, batch: Batch, loss: LossFunction) -> Tensor:
         """Return the gradient with respect to the raw outputs, ``(M, C, n)``."""
@@ -175,6 +175,30 @@ class Dense(Members):
             outputs = raw if ordering is None else ordering(raw)
             total = member_losses(outputs, batch, loss).sum()
         return torch.autograd.grad(total, raw)[0].mT
+
+
+class _Workspace:
+    """Memory for a step's layers, allocated once: a batch of fewer rows uses the front of it."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, Tensor] = {}
+        self._outgrown: list[Tensor] = []  # a captured graph may still use it
+
+    def like(self, name: str, shape: Sequence[int], example: Tensor) -> Tensor:
+        """Return a tensor of this shape, and of the example's kind, that the next call of this name overwrites."""
+        size, held = math.prod(shape), self._held.get(name)
+        if held is None or held.numel() < size:
+            self._outgrown += [] if held is None else [held]
+            self._held[name] = held = example.new_empty(size)
+        return held[:size].view(shape)
+
+    def rows(self, name: str, shape: Sequence[int], row: Tensor) -> Tensor:
+        """Return the same, whose rows were equal to ``row`` when they were allocated."""
+        before = self._held.get(name)
+        rows = self.like(name, shape, row)
+        if self._held[name] is not before:
+            rows.copy_(row)
+        return rows
 
 
 def _grouped(t: Tensor, groups: int) -> Tensor:

@@ -26,7 +26,8 @@ Progress = Callable[[str, int, int], None]
 """Called after every epoch with what is being done, the epoch and their number."""
 AfterEpoch = Callable[[int, State], bool]
 """Called after every epoch of the training proper with the members as they are; true ends it."""
-Judge = Callable[[int, Fleet], bool]
+Judge = Callable[[int, Fleet], Tensor]
+"""Looks at a fleet after an epoch and says which members, ``(M,)``, are finished."""
 
 
 @dataclass(frozen=True)
@@ -122,9 +123,9 @@ class _Run:
     def _fixed(self, epochs: tuple[int, ...]) -> None:
         """Train on all rows, each member for its own number of epochs."""
 
-        def judge(epoch: int, fleet: Fleet) -> bool:
+        def judge(epoch: int, fleet: Fleet) -> Tensor:
             self._keeper.keep(torch.tensor([epoch <= own for own in epochs]), fleet.snapshot(), epoch)
-            return False
+            return torch.tensor([epoch >= own for own in epochs])
 
         self._train("training", self._task(), max(epochs), judge)
 
@@ -140,9 +141,9 @@ class _Run:
             held_out, task = job.held_out, self._task()
         search = Search(len(job.networks), recipe.patience)
 
-        def judge(epoch: int, fleet: Fleet) -> bool:
+        def judge(epoch: int, fleet: Fleet) -> Tensor:
             self._keeper.keep(search.improved(epoch, fleet.losses(held_out)), fleet.snapshot(), epoch)
-            return search.over
+            return search.ended
 
         self._train("training", task, recipe.max_epochs, judge, search)
         search.best  # noqa: B018 - refuses a training that diverged
@@ -162,9 +163,9 @@ class _Run:
         task = replace(self._task().take(list(range(size)) * recipe.folds), draws=kept)
         search = Search(size, recipe.patience)
 
-        def judge(epoch: int, fleet: Fleet) -> bool:
+        def judge(epoch: int, fleet: Fleet) -> Tensor:
             search.improved(epoch, fleet.losses(held_out).view(recipe.folds, size).mean(0))
-            return search.over
+            return search.ended.repeat(recipe.folds)
 
         self._train("cross-validation", task, recipe.max_epochs, judge, search)
         self._saved = {"phase": None, "best": list(search.best)}
@@ -181,10 +182,13 @@ class _Run:
                 search.load(saved["search"])
 
         def after_epoch(epoch: int) -> bool:
-            over = judge(epoch, fleet)
+            finished = judge(epoch, fleet)
+            over = bool(finished.all())
             job.progress(phase, epoch, epochs)
             if phase == "training" and job.after_epoch is not None:
                 over |= job.after_epoch(epoch, fleet.snapshot())
+            if not over:
+                fleet.dismiss(finished)
             if job.checkpoint.due():
                 state = {"phase": phase, "epoch": epoch, "fleet": fleet.state(), "best": saved["best"], **self._kept()}
                 job.checkpoint.save(state | ({"search": search.state()} if search is not None else {}))

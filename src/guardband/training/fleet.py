@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from guardband.training.batches import HeldOut
+from guardband.training.graph import out_of_memory
 from guardband.training.members import State
 from guardband.training.squad import Squad
 from guardband.training.task import Precision, Task
@@ -39,7 +40,8 @@ class Fleet:
         self.size = task.size
         self._task = task
         self._saved, self._saved_epoch = saved, saved_epoch
-        self._plan = _plan(task) if saved is None else [tuple(part["ids"]) for part in saved]
+        self._plan = _plan(task) if saved is None else [tuple(part["ids"]) for part in saved if "adam" in part]
+        self._gone = [(tuple(part["ids"]), part["members"]) for part in saved or [] if "adam" not in part]
         self._squads: dict[tuple[int, ...], Squad] = {}
         self._stop = threading.Event()
         self._pool: ThreadPoolExecutor | None = None
@@ -67,8 +69,11 @@ class Fleet:
         self._each(lambda ids: self._run(ids, epoch))
 
     def losses(self, held_out: HeldOut) -> Tensor:
-        """Return each member's mean loss on its own held-out rows, or on a loader's, ``(M,)`` on the CPU."""
-        out = torch.empty(self.size)
+        """Return each member's mean loss on its own held-out rows, or on a loader's, ``(M,)`` on the CPU.
+
+        Members that have been dismissed have none: their loss is infinite.
+        """
+        out = torch.full((self.size,), torch.inf)
         own = {ids: [held_out[i] for i in ids] if isinstance(held_out, tuple) else held_out for ids in self._plan}
         parts = self._each(lambda ids: self._squads[ids].losses(own[ids]))
         for ids, losses in zip(self._plan, parts, strict=True):
@@ -77,15 +82,35 @@ class Fleet:
 
     def snapshot(self) -> State:
         """Return a copy of all parameters and buffers, ``(M, ...)`` each."""
+        parts = [(ids, self._squads[ids].members.snapshot()) for ids in self._plan] + self._gone
+        if len(parts) == 1:  # by positions it would wait for the device
+            return parts[0][1]
         out: State = {}
-        for ids in self._plan:
-            for name, t in self._squads[ids].members.snapshot().items():
+        for ids, state in parts:
+            for name, t in state.items():
                 out.setdefault(name, t.new_empty((self.size, *t.shape[1:])))[list(ids)] = t
         return out
 
     def state(self) -> Saved:
         """Return all that a fleet like this needs to go on from here."""
-        return [{"ids": list(ids), **self._squads[ids].state()} for ids in self._plan]
+        squads = [{"ids": list(ids), **self._squads[ids].state()} for ids in self._plan]
+        return squads + [{"ids": list(ids), "members": state} for ids, state in self._gone]
+
+    def dismiss(self, finished: Tensor) -> None:
+        """Train no further those of the members, ``(M,)``, that are finished, where that makes a squad half as large."""
+        for ids in list(self._plan):
+            left = tuple(i for i in ids if not finished[i])
+            if 2 * len(left) > len(ids):
+                continue
+            squad, place = self._squads.pop(ids), self._plan.index(ids)
+            state = squad.state()
+            gone = [place for place, i in enumerate(ids) if i not in left]
+            members = {name: t[gone] for name, t in state["members"].items()}
+            self._gone.append((tuple(ids[place] for place in gone), members))
+            self._plan[place : place + 1] = [left] if left else []
+            if left:
+                self._squads[left] = Squad(self._task.take(left))
+                self._squads[left].load(state, [ids.index(i) for i in left])
 
     def _each(self, work: Callable[[tuple[int, ...]], Any]) -> list[Any]:
         if self._pool is None:
@@ -98,7 +123,7 @@ class Fleet:
                 self._squads[ids] = self._caught_up(ids, epoch)
             self._squads[ids].epoch(epoch, self._stop)
         except RuntimeError as error:
-            if not _out_of_memory(error) or len(ids) == 1:
+            if not out_of_memory(error) or len(ids) == 1:
                 raise
         else:
             return
@@ -186,10 +211,6 @@ def _member_bytes(task: Task, member: int) -> int:
 
 def _numbers(network: nn.Module) -> int:
     return sum(p.numel() for p in network.parameters())
-
-
-def _out_of_memory(error: RuntimeError) -> bool:
-    return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)
 
 
 @contextmanager

@@ -15,6 +15,12 @@ Step = Callable[..., None]
 WARM_UP = 3
 
 
+def out_of_memory(error: RuntimeError) -> bool:
+    """Whether an error says that memory ran out: torch has a class for it, but the driver and the CPU do not."""
+    said = str(error)
+    return isinstance(error, torch.OutOfMemoryError) or "out of memory" in said or "can't allocate memory" in said
+
+
 class GraphedStep:
     """Runs a step of tensors: the first few of each shape as they are, the later ones as a captured graph.
 
@@ -51,9 +57,9 @@ class GraphedStep:
         try:
             with torch.cuda.graph(graph, pool=self._pool, capture_error_mode="thread_local"):
                 self._step(*static)
-        except torch.OutOfMemoryError:
-            raise
         except RuntimeError as error:
+            if out_of_memory(error):
+                raise
             self._possible = False
             torch.cuda.synchronize()
             reason = str(error).strip().split("\n")[0]

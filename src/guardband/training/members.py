@@ -30,6 +30,10 @@ class Members(ABC):
     def parameters(self) -> list[Tensor]:
         """Return the tensors to train, ``(M, ...)`` each; writing into them trains the networks."""
 
+    def flat(self) -> tuple[Tensor, Tensor] | None:
+        """Return all parameters and all gradients, each as one vector over the same memory, if they lie so."""
+        return None
+
     def matrices(self, tensors: list[Tensor]) -> list[Tensor]:
         """Return what weight decay is for, of the parameters or of their gradients: matrices, not biases."""
         return [t for t in tensors if t.ndim >= 3]

@@ -27,9 +27,9 @@ class Search:
         return better
 
     @property
-    def over(self) -> bool:
-        """Whether every member's search has ended."""
-        return not bool(self._searching.any())
+    def ended(self) -> Tensor:
+        """Which members' searches have ended, ``(M,)``."""
+        return ~self._searching
 
     @property
     def best(self) -> tuple[int, ...]:

@@ -33,7 +33,7 @@ class Squad:
         self.members = task.members()
         if not self.members.parameters():
             raise ValueError("A network must have parameters to train, found none.")
-        self._adam = Adam(self.members.parameters())
+        self._adam = Adam(self.members.parameters(), self.members.flat())
         self._source = task.source()
         self._step = Step(
             self.members,
@@ -109,7 +109,10 @@ class Squad:
         pace = self._task.pace
         rates = pace.rates(epoch, max(1, self._source.steps()))
         values = coefficients(rates[:, 0] if pace.same_for_all() else rates, self._done)
-        return list(torch.from_numpy(values).to(self._task.device).unbind(0))
+        table = torch.from_numpy(values)
+        if self._task.device.type == "cuda":  # from memory that is not pinned it would wait for the device
+            table = table.pin_memory().to(self._task.device, non_blocking=True)
+        return list(table.unbind(0))
 
     def _per_member(self, values: Sequence[float]) -> Tensor:
         return torch.tensor(values, dtype=torch.float32, device=self._task.device)

@@ -13,9 +13,12 @@ from torch import Tensor
 from guardband.training.batches import Batch, Draw, Rows
 
 AHEAD = 3
-"""Batches on their way at a time: one in use, one that has come, one that is being gathered."""
+"""Loads on their way at a time: one in use, one that has come, one that is being gathered."""
+LOAD = 16
+"""Steps whose batches are gathered and sent as one load: threads and copies cost more than their rows."""
 
-Sent = tuple[tuple[Tensor, ...], torch.cuda.Event | None]
+Sent = tuple[list[int], tuple[Tensor, ...], torch.cuda.Event | None]
+"""A load: the sizes of its batches, its tensors, and the event of their arrival."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,9 @@ class StreamedBatches:
             while (item := sent.get()) is not None:
                 if isinstance(item, BaseException):
                     raise item
-                yield _arrived(*item)
+                sizes, tensors, event = item
+                parts = (torch.split(t, sizes, dim=1) for t in _arrived(tensors, event))
+                yield from zip(*parts, strict=True)
         finally:
             stop.set()
             while sender.is_alive():
@@ -58,10 +63,13 @@ class StreamedBatches:
     def _send(self, order: Tensor, sent: queue.Queue[Sent | BaseException | None], stop: threading.Event) -> None:
         try:
             road = _Road(self.device)
-            for part in torch.tensor_split(order, self.steps(), dim=1):
+            parts = torch.tensor_split(order, self.steps(), dim=1)
+            for first in range(0, len(parts), LOAD):
                 if stop.is_set():
                     return
-                sent.put(road.send(self.rows.at(part, self.size)))
+                load = parts[first : first + LOAD]
+                sizes = [part.shape[1] for part in load]
+                sent.put((sizes, *road.send(self.rows.at(torch.cat(load, dim=1), self.size))))
             sent.put(None)
         except BaseException as error:  # raised where the batches are used
             sent.put(error)
@@ -76,7 +84,8 @@ class _Road:
         self._slots: list[tuple[dict[tuple[int, torch.Size], Tensor], torch.cuda.Event]] = []
         self._turn = 0
 
-    def send(self, batch: Batch) -> Sent:
+    def send(self, batch: Batch) -> tuple[tuple[Tensor, ...], torch.cuda.Event | None]:
+        """Return a batch's tensors on their way."""
         tensors = [t for t in (batch.x, batch.y, batch.weight) if t is not None]
         if self._stream is None:
             return tuple(tensors), None
