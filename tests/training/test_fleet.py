@@ -9,7 +9,8 @@ import torch
 
 from guardband.nn import FullyConnected, IntervalLoss
 from guardband.training.batches import Draw, Rows
-from guardband.training.fleet import Fleet, _plan
+from guardband.training.fleet import Fleet
+from guardband.training.plan import plan
 from guardband.training.recipe import Recipe
 from guardband.training.squad import Squad
 from guardband.training.task import Task
@@ -58,21 +59,21 @@ def assert_same(a, b, **tolerance):
 def test_squads_are_parts_of_a_group_or_whole_groups():
     most = 2**20 // (4 * 200 * 64)
     assert most == 20
-    assert _plan(task((45,))) == [tuple(range(15)), tuple(range(15, 30)), tuple(range(30, 45))]
-    assert _plan(task((8, 8, 8))) == [tuple(range(16)), tuple(range(16, 24))]
-    assert _plan(task((8, 3))) == [tuple(range(8)), tuple(range(8, 11))]
+    assert plan(task((45,))) == [tuple(range(15)), tuple(range(15, 30)), tuple(range(30, 45))]
+    assert plan(task((8, 8, 8))) == [tuple(range(16)), tuple(range(16, 24))]
+    assert plan(task((8, 3))) == [tuple(range(8)), tuple(range(8, 11))]
 
 
 def test_members_with_other_numbers_of_rows_train_apart():
     mixed = task((2, 2))
     draws = (*mixed.draws[:2], *[Draw(torch.arange(100), 0)] * 2)
-    parts = _plan(Task(**{**vars(mixed), "draws": draws}))
+    parts = plan(Task(**{**vars(mixed), "draws": draws}))
     assert parts == [(0, 1), (2, 3)]
 
 
 @pytest.mark.parametrize("engine", ["dense", "stack", "row"])
 def test_each_member_is_what_it_would_be_alone(engine, monkeypatch):
-    monkeypatch.setattr("guardband.training.fleet.CACHE_BYTES", 4 * 200 * 64 * 3)
+    monkeypatch.setattr("guardband.training.plan.CACHE_BYTES", 4 * 200 * 64 * 3)
     whole = task((4, 4, 1), engine)
     together = trained(Fleet(whole))
     for i in range(whole.size):
@@ -81,7 +82,7 @@ def test_each_member_is_what_it_would_be_alone(engine, monkeypatch):
 
 
 def test_the_number_of_threads_changes_nothing(monkeypatch):
-    monkeypatch.setattr("guardband.training.fleet.CACHE_BYTES", 4 * 200 * 64)
+    monkeypatch.setattr("guardband.training.plan.CACHE_BYTES", 4 * 200 * 64)
     results, seen = [], []
     real = Squad.epoch
 
@@ -220,3 +221,31 @@ def test_dismissed_members_stay_as_they_were_and_the_others_go_on(engine):
     fleet.dismiss(torch.ones(6, dtype=torch.bool))
     assert fleet._plan == []
     assert fleet.snapshot()["0.weight"].shape[0] == 6
+
+
+@pytest.mark.parametrize("engine", ["dense", "stack"])
+def test_squads_that_do_not_fit_side_by_side_take_turns(engine, monkeypatch):
+    """Memory for three members in all: whoever is not at work must wait elsewhere."""
+    whole = task((4, 4), engine)
+    expected = trained(Fleet(whole), epochs=4)
+    real = Squad.epoch
+    fleet = Fleet(whole)
+    fleet._can_wait = True
+    held_out = tuple(Draw(torch.arange(290, 300), 0) for _ in range(8))
+
+    def epoch(self, number, stop):
+        if number >= 2 and sum(map(len, fleet._squads)) > 3:
+            real(self, number, stop)
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        real(self, number, stop)
+
+    monkeypatch.setattr(Squad, "epoch", epoch)
+    state = trained(fleet, epochs=4)
+    assert_same(expected, state, atol=1e-5, rtol=1e-5)
+    assert sorted(i for part in fleet._plan for i in part) == list(range(8))
+    assert max(map(len, fleet._plan)) <= 3
+    assert fleet.losses(held_out).isfinite().all()
+    again = Fleet(whole, fleet.state(), 4)
+    fleet.dismiss(torch.arange(8) < 7)
+    assert_same(state, fleet.snapshot(), atol=0, rtol=0)
+    assert_same(state, again.snapshot(), atol=0, rtol=0)

@@ -19,7 +19,7 @@ KINDS = {
     "dense": lambda: FullyConnected(5, (16, 8)),
     "stacked": lambda: FullyConnected(5, (16,), activation="tanh"),
     "with dropout": lambda: FullyConnected(5, (16,), dropout=0.2),
-    "normalised": lambda: nn.Sequential(nn.Linear(5, 16), nn.BatchNorm1d(16), nn.ReLU(), TripleHead(16)),
+    "normalised": lambda: nn.Sequential(nn.Linear(5, 16, bias=False), nn.BatchNorm1d(16), nn.ReLU(), TripleHead(16)),
 }
 
 
@@ -120,7 +120,7 @@ def test_a_step_that_waits_for_the_device_runs_piece_by_piece_and_says_so():
 
 def test_out_of_memory_halves_the_fleet_and_goes_on(monkeypatch):
     """All of the device's memory but a little is taken, and the plan believes there is plenty."""
-    monkeypatch.setattr("guardband.training.fleet.MEMORY_SHARE", 1e3)
+    monkeypatch.setattr("guardband.training.plan.MEMORY_SHARE", 1e3)
     torch.manual_seed(0)
     nets = [FullyConnected(5, (4000,), activation="tanh").cuda() for _ in range(64)]
     expected = gb.train(copy.deepcopy(nets[:2]), data(2000), IntervalLoss(0.1), epochs=2, batch_size=1000)

@@ -34,19 +34,16 @@ class Rows:
         """Return the rows as some of the members see them."""
         return self if self.y.ndim == 1 else Rows(self.x, self.y[list(members)], self.weight)
 
-    def at(self, index: Tensor, size: int) -> Batch:
-        """Return a batch for ``size`` members of the rows at ``(G, n)`` positions."""
+    def at(self, index: Tensor, size: int, x: Tensor | None = None) -> Batch:
+        """Return a batch for ``size`` members of the rows at ``(G, n)`` positions, its inputs in ``x`` if given."""
         groups, n = index.shape
         flat = index.flatten()  # index_select is several times faster than indexing
 
         def for_members(values: Tensor) -> Tensor:
             return values.view(groups, 1, n).expand(groups, size // groups, n).reshape(size, n)
 
-        x = self.x.index_select(0, flat).view(groups, n, *self.x.shape[1:])
-        if self.y.ndim == 1:
-            y = for_members(self.y.index_select(0, flat))
-        else:
-            y = self.y.gather(1, for_members(index))
+        x = torch.index_select(self.x, 0, flat, out=x).view(groups, n, *self.x.shape[1:])
+        y = for_members(self.y.index_select(0, flat)) if self.y.ndim == 1 else self.y.gather(1, for_members(index))
         return Batch(x, y, None if self.weight is None else for_members(self.weight.index_select(0, flat)))
 
 

@@ -4,45 +4,65 @@ from __future__ import annotations
 
 import gc
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from guardband.training.batches import HeldOut
 from guardband.training.graph import out_of_memory
 from guardband.training.members import State
-from guardband.training.squad import Squad
+from guardband.training.plan import Ids, plan
+from guardband.training.squad import Squad, SquadState
 from guardband.training.task import Precision, Task
 from guardband.training.threads import allowed_threads, one_thread_each
 
-CACHE_BYTES = 2**20
-"""A squad's widest layer on the CPU is to stay near a core's own cache."""
 SMALL_STEP = 2**25
-"""Multiplications in a step's forward pass below which a second thread costs more than it brings."""
-MEMORY_SHARE = 0.8
+"""Multiplications in a network's step, forward, below which a second thread costs more than it brings."""
 
+HOST = torch.device("cpu")
 Saved = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class _Record:
+    """Members as they were after an epoch, on the host."""
+
+    ids: Ids
+    epoch: int
+    state: SquadState
 
 
 class Fleet:
     """Members that train side by side; what happens to one does not depend on which others there are.
 
     On the CPU squads of fully connected networks run on threads of their own, one thread each: no operation
-    waits for another thread, so that a busy machine slows them in proportion and no more. How members are
-    divided depends on their shapes alone, never on the number of threads. Out of memory, a squad is halved.
+    waits for another thread, so that a busy machine slows them in proportion and no more. On a GPU squads
+    that do not fit side by side take turns and wait on the host; a squad that does not fit alone is halved.
     """
 
     def __init__(self, task: Task, saved: Saved | None = None, saved_epoch: int = 0) -> None:
+        """``saved`` is the state of a fleet like this after ``saved_epoch`` epochs."""
         self.size = task.size
         self._task = task
-        self._saved, self._saved_epoch = saved, saved_epoch
-        self._plan = _plan(task) if saved is None else [tuple(part["ids"]) for part in saved if "adam" in part]
-        self._gone = [(tuple(part["ids"]), part["members"]) for part in saved or [] if "adam" not in part]
-        self._squads: dict[tuple[int, ...], Squad] = {}
+        parts = saved or []
+        self._plan: list[Ids] = [tuple(part["ids"]) for part in parts if "adam" in part] if parts else plan(task)
+        self._gone: list[tuple[Ids, State]] = [
+            (tuple(part["ids"]), _to(part["members"], task.device)) for part in parts if "adam" not in part
+        ]
+        self._records = [
+            _Record(tuple(part["ids"]), saved_epoch, SquadState(part["members"], part["adam"], part["done"]))
+            for part in parts
+            if "adam" in part
+        ]
+        self._squads: dict[Ids, Squad] = {}
+        self._can_wait = task.device.type == "cuda"
+        self._take_turns = False
+        self._lock = threading.Lock()
         self._stop = threading.Event()
         self._pool: ThreadPoolExecutor | None = None
 
@@ -51,9 +71,9 @@ class Fleet:
         """Hold the threads and the precision that training needs; give them back afterwards."""
         with ExitStack() as held:
             held.enter_context(_matmul_precision(self._task.precision, self._task.device))
-            if self._runs_on_one_thread():
-                threads = min(allowed_threads(), len(self._plan)) if self._task.engine == "dense" else 1
+            if self._small_steps():
                 held.enter_context(one_thread_each())
+                threads = min(allowed_threads(), len(self._plan)) if self._task.engine == "dense" else 1
                 if threads > 1:
                     self._pool = held.enter_context(ThreadPoolExecutor(threads, "guardband"))
             try:
@@ -66,7 +86,7 @@ class Fleet:
 
     def epoch(self, epoch: int) -> None:
         """Train every member for one pass over its rows."""
-        self._each(lambda ids: self._run(ids, epoch))
+        self._each(lambda ids: self._train(ids, epoch))
 
     def losses(self, held_out: HeldOut) -> Tensor:
         """Return each member's mean loss on its own held-out rows, or on a loader's, ``(M,)`` on the CPU.
@@ -75,142 +95,123 @@ class Fleet:
         """
         out = torch.full((self.size,), torch.inf)
         own = {ids: [held_out[i] for i in ids] if isinstance(held_out, tuple) else held_out for ids in self._plan}
-        parts = self._each(lambda ids: self._squads[ids].losses(own[ids]))
+        parts = self._each(lambda ids: (self._squads.get(ids) or self._revived(ids)).losses(own[ids]))
         for ids, losses in zip(self._plan, parts, strict=True):
             out[list(ids)] = losses
         return out
 
     def snapshot(self) -> State:
         """Return a copy of all parameters and buffers, ``(M, ...)`` each."""
-        parts = [(ids, self._squads[ids].members.snapshot()) for ids in self._plan] + self._gone
-        if len(parts) == 1:  # by positions it would wait for the device
-            return parts[0][1]
+        if self._plan and self._squads.keys() == set(self._plan) and len(self._plan) + len(self._gone) == 1:
+            return self._squads[self._plan[0]].members.snapshot()  # by positions it would wait for the device
         out: State = {}
-        for ids, state in parts:
+        for ids, state in [(ids, self._state(ids).members) for ids in self._plan] + self._gone:
             for name, t in state.items():
-                out.setdefault(name, t.new_empty((self.size, *t.shape[1:])))[list(ids)] = t
+                whole = out.setdefault(name, t.new_empty((self.size, *t.shape[1:]), device=self._task.device))
+                whole[list(ids)] = t.to(whole.device)
         return out
 
     def state(self) -> Saved:
         """Return all that a fleet like this needs to go on from here."""
-        squads = [{"ids": list(ids), **self._squads[ids].state()} for ids in self._plan]
+        squads = [{"ids": list(ids), **vars(self._state(ids))} for ids in self._plan]
         return squads + [{"ids": list(ids), "members": state} for ids, state in self._gone]
 
     def dismiss(self, finished: Tensor) -> None:
-        """Train no further those of the members, ``(M,)``, that are finished, where that makes a squad half as large."""
+        """Train no further members that are finished, ``(M,)``, where that makes a squad half as large."""
         for ids in list(self._plan):
             left = tuple(i for i in ids if not finished[i])
             if 2 * len(left) > len(ids):
                 continue
-            squad, place = self._squads.pop(ids), self._plan.index(ids)
-            state = squad.state()
-            gone = [place for place, i in enumerate(ids) if i not in left]
-            members = {name: t[gone] for name, t in state["members"].items()}
-            self._gone.append((tuple(ids[place] for place in gone), members))
+            state, place = self._state(ids), self._plan.index(ids)
+            gone = [i for i in ids if i not in left]
+            self._gone.append((tuple(gone), _to(state.take([ids.index(i) for i in gone]).members, self._task.device)))
+            self._squads.pop(ids, None)
             self._plan[place : place + 1] = [left] if left else []
             if left:
                 self._squads[left] = Squad(self._task.take(left))
-                self._squads[left].load(state, [ids.index(i) for i in left])
+                self._squads[left].load(state.take([ids.index(i) for i in left]))
 
-    def _each(self, work: Callable[[tuple[int, ...]], Any]) -> list[Any]:
+    def _each(self, work: Callable[[Ids], Any]) -> list[Any]:
         if self._pool is None:
             return [work(ids) for ids in list(self._plan)]
         return list(self._pool.map(work, list(self._plan)))
 
-    def _run(self, ids: tuple[int, ...], epoch: int) -> None:
+    def _train(self, ids: Ids, epoch: int) -> None:
         try:
             if ids not in self._squads:
                 self._squads[ids] = self._caught_up(ids, epoch)
             self._squads[ids].epoch(epoch, self._stop)
         except RuntimeError as error:
-            if not out_of_memory(error) or len(ids) == 1:
+            others = [other for other in self._squads if other != ids] if self._can_wait else []
+            if not out_of_memory(error) or (len(ids) == 1 and not others):
                 raise
         else:
+            if self._take_turns:
+                self._park(ids, epoch)
             return
-        self._squads.pop(ids, None)
-        gc.collect()
-        if self._task.device.type == "cuda":
-            torch.cuda.empty_cache()
-        halves = ids[: len(ids) // 2], ids[len(ids) // 2 :]
-        place = self._plan.index(ids)
-        self._plan[place : place + 1] = halves
-        for half in halves:
-            self._run(half, epoch)
+        self._make_room(ids, others, epoch)
 
-    def _caught_up(self, ids: tuple[int, ...], epoch: int) -> Squad:
-        """Return a squad as it was before this epoch: from what was saved, or from the start, all epochs again."""
+    def _make_room(self, ids: Ids, others: list[Ids], epoch: int) -> None:
+        """Try again without the other squads on the device, or if there are none, with half of the members."""
+        self._squads.pop(ids, None)
+        if others:
+            for other in others:
+                self._park(other, epoch if self._plan.index(other) < self._plan.index(ids) else epoch - 1)
+            self._take_turns = True
+        self._free()
+        if others:
+            self._train(ids, epoch)
+            return
+        halves = ids[: len(ids) // 2], ids[len(ids) // 2 :]
+        with self._lock:
+            place = self._plan.index(ids)
+            self._plan[place : place + 1] = halves
+        for half in halves:
+            self._train(half, epoch)
+
+    def _park(self, ids: Ids, epoch: int) -> None:
+        """Let a squad wait on the host until its next turn."""
+        squad = self._squads.pop(ids)
+        self._records = [record for record in self._records if record.ids != ids]
+        self._records.append(_Record(ids, epoch, squad.state().to(HOST)))
+
+    def _state(self, ids: Ids) -> SquadState:
+        """Return a squad's state after the last epoch."""
+        if ids in self._squads:
+            return self._squads[ids].state()
+        return next(record.state for record in self._records if record.ids == ids)
+
+    def _revived(self, ids: Ids) -> Squad:
+        squad = Squad(self._task.take(ids))
+        squad.load(self._state(ids))
+        return squad
+
+    def _caught_up(self, ids: Ids, epoch: int) -> Squad:
+        """Return a squad as it was before this epoch: from the latest record, or from the start, all epochs again."""
         squad, done = Squad(self._task.take(ids)), 0
-        for part in self._saved or []:
-            if set(ids) <= set(part["ids"]):
-                squad.load(part, [part["ids"].index(i) for i in ids])
-                done = self._saved_epoch
+        for record in sorted(self._records, key=lambda record: record.epoch):
+            if set(ids) <= set(record.ids) and record.epoch < epoch:
+                squad.load(record.state.take([record.ids.index(i) for i in ids]))
+                done = record.epoch
         for past in range(done + 1, epoch):
             squad.epoch(past, self._stop)
         return squad
 
-    def _runs_on_one_thread(self) -> bool:
+    def _free(self) -> None:
+        gc.collect()
+        if self._task.device.type == "cuda":
+            torch.cuda.empty_cache()
+
+    def _small_steps(self) -> bool:
+        """Whether a step of one network is so small that operations should run on one thread each."""
         task = self._task
         table = task.rows is not None and task.rows.x.ndim == 2
-        return task.device.type == "cpu" and table and _numbers(task.networks[0]) * task.batch_size < SMALL_STEP
+        numbers = sum(p.numel() for p in task.networks[0].parameters())
+        return task.device.type == "cpu" and table and numbers * task.batch_size < SMALL_STEP
 
 
-def _plan(task: Task) -> list[tuple[int, ...]]:
-    """Return which members form a squad: equal numbers of rows, and no more than cache and memory hold."""
-    if task.loader is not None:
-        return [tuple(range(task.size))]
-    kinds: dict[int, list[int]] = {}
-    for i, draw in enumerate(task.draws):
-        kinds.setdefault(len(draw.index), []).append(i)
-    return [squad for same in kinds.values() for squad in _cut(task, same, _most(task, same))]
-
-
-def _cut(task: Task, members: Sequence[int], most: int) -> list[tuple[int, ...]]:
-    """Return the members in squads of at most ``most``: whole groups that share their rows, or parts of one."""
-    groups: list[list[int]] = []
-    for i in members:
-        if groups and task.draws[groups[-1][0]] is task.draws[i]:
-            groups[-1].append(i)
-        else:
-            groups.append([i])
-    squads: list[list[int]] = []
-    for group in groups:
-        pieces = -(-len(group) // most)
-        for piece in range(pieces):
-            part = group[piece * len(group) // pieces : (piece + 1) * len(group) // pieces]
-            alike = squads and pieces == 1 and len(squads[-1]) % len(part) == 0 and len(squads[-1]) + len(part) <= most
-            if alike:
-                squads[-1] += part
-            else:
-                squads.append(part)
-    return [tuple(squad) for squad in squads]
-
-
-def _most(task: Task, members: Sequence[int]) -> int:
-    """Return how many members a squad may have: by cache on the CPU, by a member's measured memory on a GPU."""
-    network = task.networks[members[0]]
-    if task.device.type == "cuda":
-        return max(1, int(MEMORY_SHARE * torch.cuda.mem_get_info(task.device)[0] / _member_bytes(task, members[0])))
-    if task.engine != "dense":
-        return len(members)
-    widest = max(module.out_features for module in network.modules() if isinstance(module, nn.Linear))
-    return max(1, CACHE_BYTES // (4 * widest * task.batch_size))
-
-
-def _member_bytes(task: Task, member: int) -> int:
-    """Return the device memory that one member takes: measured on a step, moments and a kept copy added."""
-    torch.cuda.synchronize(task.device)
-    before = torch.cuda.memory_allocated(task.device)
-    torch.cuda.reset_peak_memory_stats(task.device)
-    squad = Squad(task.take([member]))
-    with torch.random.fork_rng(devices=[task.device]):
-        squad.try_gradients()
-    torch.cuda.synchronize(task.device)
-    peak = torch.cuda.max_memory_allocated(task.device) - before
-    return peak + sum(p.nbytes for p in squad.members.parameters())
-
-
-def _numbers(network: nn.Module) -> int:
-    return sum(p.numel() for p in network.parameters())
+def _to(state: State, device: torch.device) -> State:
+    return {name: t.to(device) for name, t in state.items()}
 
 
 @contextmanager

@@ -11,14 +11,11 @@ from torch import Tensor
 
 from guardband.exceptions import SlowTrainingWarning, warn
 
-Step = Callable[..., None]
+Shapes = tuple[torch.Size, ...]
+
 WARM_UP = 3
-
-
-def out_of_memory(error: RuntimeError) -> bool:
-    """Whether an error says that memory ran out: torch has a class for it, but the driver and the CPU do not."""
-    said = str(error)
-    return isinstance(error, torch.OutOfMemoryError) or "out of memory" in said or "can't allocate memory" in said
+CAPTURE_BYTES = 2**26
+"""What a capture takes beyond the memory of its step: workspaces of libraries and the graph itself."""
 
 
 class GraphedStep:
@@ -28,30 +25,46 @@ class GraphedStep:
     cannot be captured, because it waits for the device or copies to the host, goes on as it is.
     """
 
-    def __init__(self, step: Step) -> None:
+    def __init__(self, step: Callable[..., None]) -> None:
         self._step = step
-        self._seen: dict[tuple[torch.Size, ...], int] = {}
-        self._graphs: dict[tuple[torch.Size, ...], tuple[torch.cuda.CUDAGraph, list[Tensor]]] = {}
+        self._seen: dict[Shapes, int] = {}
+        self._graphs: dict[Shapes, tuple[torch.cuda.CUDAGraph, list[Tensor]]] = {}
         self._pool: Any = None
         self._possible = True
+        self._step_bytes = 0
 
     def __call__(self, *inputs: Tensor) -> None:
         """Run the step."""
-        shape = tuple(t.shape for t in inputs)
-        if self._possible and shape not in self._graphs and self._seen.get(shape, 0) >= WARM_UP:
-            self._capture(shape, inputs)
-        if shape in self._graphs:
-            graph, static = self._graphs[shape]
-            for own, given in zip(static, inputs, strict=True):
-                own.copy_(given, non_blocking=True)
-            graph.replay()
-        else:
-            self._seen[shape] = self._seen.get(shape, 0) + 1
-            self._step(*inputs)
+        shapes = tuple(t.shape for t in inputs)
+        if shapes not in self._graphs and self._possible:
+            seen = self._seen.get(shapes, 0)
+            self._seen[shapes] = seen + 1
+            if seen == WARM_UP - 1:
+                return self._measured(inputs)
+            if seen >= WARM_UP:
+                self._capture(shapes, inputs)
+        if shapes not in self._graphs:
+            return self._step(*inputs)
+        graph, static = self._graphs[shapes]
+        for own, given in zip(static, inputs, strict=True):
+            own.copy_(given, non_blocking=True)
+        graph.replay()
+        return None
 
-    def _capture(self, shape: tuple[torch.Size, ...], inputs: tuple[Tensor, ...]) -> None:
-        static, graph = [t.clone() for t in inputs], torch.cuda.CUDAGraph()
+    def _measured(self, inputs: tuple[Tensor, ...]) -> None:
+        """Run the step as it is and note the memory that it takes."""
+        torch.cuda.empty_cache()
+        before = torch.cuda.memory_reserved()
+        self._step(*inputs)
+        self._step_bytes = max(self._step_bytes, torch.cuda.memory_reserved() - before)
+
+    def _capture(self, shapes: Shapes, inputs: tuple[Tensor, ...]) -> None:
         torch.cuda.synchronize()
+        torch.cuda.empty_cache()
+        if torch.cuda.mem_get_info()[0] < self._step_bytes + CAPTURE_BYTES:
+            # A capture that runs out of memory on its way does not give back what it took.
+            raise torch.OutOfMemoryError("There is too little memory to capture a training step.")
+        static, graph = [t.clone() for t in inputs], torch.cuda.CUDAGraph()
         collects = gc.isenabled()
         gc.disable()  # to free another graph meanwhile would end the capture
         try:
@@ -67,9 +80,15 @@ class GraphedStep:
                 f"A training step cannot be captured as a CUDA graph and runs piece by piece: {reason}",
                 SlowTrainingWarning,
             )
-            return
+        else:
+            self._pool = graph.pool()
+            self._graphs[shapes] = (graph, static)
         finally:
             if collects:
                 gc.enable()
-        self._pool = graph.pool()
-        self._graphs[shape] = (graph, static)
+
+
+def out_of_memory(error: RuntimeError) -> bool:
+    """Whether an error says that memory ran out: torch has a class for it, but the driver and the CPU do not."""
+    said = str(error)
+    return isinstance(error, torch.OutOfMemoryError) or "out of memory" in said or "can't allocate memory" in said

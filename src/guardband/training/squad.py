@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -23,6 +24,26 @@ BLOCKS = 4
 
 class Interrupted(Exception):
     """Another thread asked to stop."""
+
+
+@dataclass(frozen=True)
+class SquadState:
+    """Parameters and buffers, Adam's moments, each ``(M, ...)``, and the number of steps done."""
+
+    members: State
+    adam: State
+    done: int
+
+    def take(self, places: Sequence[int]) -> SquadState:
+        """Return the state of the members at some places, in the order given."""
+        some = list(places)
+        members, adam = ({name: t[some] for name, t in part.items()} for part in (self.members, self.adam))
+        return SquadState(members, adam, self.done)
+
+    def to(self, device: torch.device) -> SquadState:
+        """Return the state on a device."""
+        members, adam = ({name: t.to(device) for name, t in part.items()} for part in (self.members, self.adam))
+        return SquadState(members, adam, self.done)
 
 
 class Squad:
@@ -80,17 +101,15 @@ class Squad:
         """Compute one batch's gradients, to see what memory that takes."""
         self._step.gradients(*next(iter(self._source.pieces(1))))
 
-    def state(self) -> dict[str, State]:
+    def state(self) -> SquadState:
         """Return all that a squad like this needs to go on from here."""
-        done = torch.tensor(self._done)
-        return {"members": self.members.snapshot(), "adam": self._adam.state(), "done": {"steps": done}}
+        return SquadState(self.members.snapshot(), self._adam.state(), self._done)
 
-    def load(self, state: dict[str, State], places: Sequence[int]) -> None:
-        """Go on from where the members at these places of a saved squad were."""
-        some = list(places)
-        self.members.restore({name: t[some] for name, t in state["members"].items()})
-        self._adam.load({name: t[some] for name, t in state["adam"].items()})
-        self._done = int(state["done"]["steps"])
+    def load(self, state: SquadState) -> None:
+        """Go on from there."""
+        self.members.restore(state.members)
+        self._adam.load(state.adam)
+        self._done = state.done
 
     def _blocks(self, held_out: HeldOut) -> Iterator[Batch]:
         size, device, rows = self._task.size, self._task.device, self._task.rows

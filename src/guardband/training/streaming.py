@@ -69,7 +69,7 @@ class StreamedBatches:
                     return
                 load = parts[first : first + LOAD]
                 sizes = [part.shape[1] for part in load]
-                sent.put((sizes, *road.send(self.rows.at(torch.cat(load, dim=1), self.size))))
+                sent.put((sizes, *road.send(self.rows, torch.cat(load, dim=1), self.size)))
             sent.put(None)
         except BaseException as error:  # raised where the batches are used
             sent.put(error)
@@ -81,29 +81,32 @@ class _Road:
     def __init__(self, device: torch.device) -> None:
         self._device = device
         self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]
-        self._slots: list[tuple[dict[tuple[int, torch.Size], Tensor], torch.cuda.Event]] = []
+        self._slots: list[tuple[dict[int, Tensor], torch.cuda.Event]] = []
         self._turn = 0
 
-    def send(self, batch: Batch) -> tuple[tuple[Tensor, ...], torch.cuda.Event | None]:
-        """Return a batch's tensors on their way."""
-        tensors = [t for t in (batch.x, batch.y, batch.weight) if t is not None]
+    def send(self, rows: Rows, index: Tensor, size: int) -> tuple[tuple[Tensor, ...], torch.cuda.Event | None]:
+        """Return the tensors of a batch on their way."""
         if self._stream is None:
-            return tuple(tensors), None
+            return _tensors(rows.at(index, size)), None
         if len(self._slots) < AHEAD:
             self._slots.append(({}, _event()))
-        pinned, event = self._slots[self._turn % AHEAD]
+        inputs, left = self._slots[self._turn % AHEAD]
         self._turn += 1
-        event.synchronize()  # the copy that last left from this slot has been made
+        left.synchronize()  # the copy that last left from this slot has been made
+        n = index.numel()
+        if n not in inputs:
+            inputs[n] = torch.empty((n, *rows.x.shape[1:]), dtype=rows.x.dtype, pin_memory=True)
+        tensors = _tensors(rows.at(index, size, inputs[n]))
         with torch.cuda.stream(self._stream):
-            moved = []
-            for i, t in enumerate(tensors):
-                if (i, t.shape) not in pinned:
-                    pinned[i, t.shape] = torch.empty_like(t, pin_memory=True)
-                moved.append(pinned[i, t.shape].copy_(t).to(self._device, non_blocking=True))
-            event.record(self._stream)
-            here = _event()
-            here.record(self._stream)
-        return tuple(moved), here
+            moved = tuple(t.to(self._device, non_blocking=True) for t in tensors)
+            left.record(self._stream)
+            arrived = _event()
+            arrived.record(self._stream)
+        return moved, arrived
+
+
+def _tensors(batch: Batch) -> tuple[Tensor, ...]:
+    return tuple(t for t in (batch.x, batch.y, batch.weight) if t is not None)
 
 
 def _event() -> torch.cuda.Event:
