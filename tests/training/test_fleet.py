@@ -19,6 +19,12 @@ from guardband.training.threads import allowed_threads, one_thread_each
 CPU = torch.device("cpu")
 
 
+@pytest.fixture(autouse=True)
+def one_core(monkeypatch):
+    """On a machine of one core no squad is divided to give others work."""
+    monkeypatch.setattr("guardband.training.plan.CORES", 1)
+
+
 def task(groups=(4,), engine="dense", hidden=(200,), n=300, **settings):
     """Members in groups of the given sizes, each group with rows of its own."""
     generator = torch.Generator().manual_seed(0)
@@ -62,6 +68,21 @@ def test_squads_are_parts_of_a_group_or_whole_groups():
     assert plan(task((45,))) == [tuple(range(15)), tuple(range(15, 30)), tuple(range(30, 45))]
     assert plan(task((8, 8, 8))) == [tuple(range(16)), tuple(range(16, 24))]
     assert plan(task((8, 3))) == [tuple(range(8)), tuple(range(8, 11))]
+
+
+def test_all_cores_have_work_if_there_are_members_enough(monkeypatch):
+    def sizes(cores, groups, **settings):
+        monkeypatch.setattr("guardband.training.plan.CORES", cores)
+        return [len(squad) for squad in plan(task(groups, **settings))]
+
+    assert sizes(2, (1,)) == [1]
+    assert sizes(2, (2,)) == [1, 1]
+    assert sizes(2, (10,)) == [5, 5]
+    assert sizes(4, (10,)) == [2, 3, 2, 3]
+    assert sizes(64, (10,)) == [2] * 5
+    assert sizes(4, (6, 6)) == [3, 3, 3, 3]
+    assert sizes(2, (8, 8, 8)) == [16, 8]
+    assert sizes(4, (10,), engine="stack") == [10]
 
 
 def test_members_with_other_numbers_of_rows_train_apart():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 import torch
@@ -14,6 +15,7 @@ Ids = tuple[int, ...]
 
 CACHE_BYTES = 2**20
 """A squad's widest layer on the CPU is to stay near a core's own cache."""
+CORES = os.cpu_count() or 1
 TRIED = 16
 """Members whose memory is measured together: it is counted in blocks, and libraries take some once for all."""
 MEMORY_SHARE = 0.8
@@ -21,7 +23,7 @@ MEMORY_SHARE = 0.8
 
 
 def plan(task: Task) -> list[Ids]:
-    """Return the squads. They depend on shapes and on a GPU's memory, never on the number of threads."""
+    """Return the squads. They depend on shapes and on the machine, never on the number of threads in use."""
     if task.loader is not None:
         return [tuple(range(task.size))]
     kinds: dict[int, list[int]] = {}
@@ -40,7 +42,7 @@ def _cut(task: Task, members: Sequence[int], most: int) -> list[Ids]:
             groups.append([i])
     squads: list[list[int]] = []
     for group in groups:
-        pieces = -(-len(group) // most)
+        pieces = max(-(-len(group) // most), _fewest(task, group, len(groups)))
         for piece in range(pieces):
             part = group[piece * len(group) // pieces : (piece + 1) * len(group) // pieces]
             alike = squads and pieces == 1 and len(squads[-1]) % len(part) == 0 and len(squads[-1]) + len(part) <= most
@@ -49,6 +51,13 @@ def _cut(task: Task, members: Sequence[int], most: int) -> list[Ids]:
             else:
                 squads.append(part)
     return [tuple(squad) for squad in squads]
+
+
+def _fewest(task: Task, group: Sequence[int], groups: int) -> int:
+    """Return how many squads a group should be at least for all cores to have work, of two members if they are many."""
+    if task.device.type == "cuda" or task.engine != "dense" or groups >= CORES:
+        return 1
+    return max(1, min(CORES // groups, max(2, len(group) // 2), len(group)))
 
 
 def _most(task: Task, members: Sequence[int]) -> int:
