@@ -51,8 +51,9 @@ def test_outputs_and_gradients_are_those_of_autograd(groups, size, hidden, order
         torch.testing.assert_close(ours[name], value, atol=1e-6, rtol=1e-4)
 
 
-def test_other_losses_and_networks_without_an_ordering():
-    given, data = plain(3), batch(1, 3)
+@pytest.mark.parametrize("build", [plain, lambda size: [nn.Linear(5, 2) for _ in range(size)]])
+def test_other_losses_and_networks_without_an_ordering(build):
+    given, data = build(3), batch(1, 3)
     dense, row = Dense(given, chain_of(given[0])), Row(given)
     torch.testing.assert_close(dense(data.x), row(data.x))
     ours, theirs = (by_name(members, members.gradients(data, GaussianLoss())) for members in (dense, row))

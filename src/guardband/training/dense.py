@@ -28,7 +28,7 @@ ALIGNMENT = 4
 
 @dataclass(frozen=True)
 class Chain:
-    """The layers of a fully connected network: names of its linear ones, and the ordering at its end."""
+    """The layers of a fully connected network: how names in its linear ones begin, and the ordering at its end."""
 
     linear: tuple[str, ...]
     ordering: OrderedTriple | None
@@ -65,8 +65,8 @@ class Dense(Members):
         self._chain, self._work = chain, work
         states = [network.state_dict() for network in networks]
         self._names = tuple(states[0])
-        weights = [torch.stack([state[f"{name}.weight"] for state in states]) for name in chain.linear]
-        biases = [torch.stack([state[f"{name}.bias"] for state in states]) for name in chain.linear]
+        weights = [torch.stack([state[f"{name}weight"] for state in states]) for name in chain.linear]
+        biases = [torch.stack([state[f"{name}bias"] for state in states]) for name in chain.linear]
         self._in_features = weights[0].shape[2]
         padded = -(-(self._in_features + 1) // ALIGNMENT) * ALIGNMENT
         first = weights[0].new_zeros(self.size, weights[0].shape[1], padded)
@@ -135,8 +135,8 @@ class Dense(Members):
         first = self._weights[0]
         weights = [first[..., : self._in_features], *self._weights[1:]]
         biases = [first[..., self._in_features], *(b.squeeze(-1) for b in self._biases)]
-        state = {f"{name}.weight": w for name, w in zip(self._chain.linear, weights, strict=True)}
-        state |= {f"{name}.bias": b for name, b in zip(self._chain.linear, biases, strict=True)}
+        state = {f"{name}weight": w for name, w in zip(self._chain.linear, weights, strict=True)}
+        state |= {f"{name}bias": b for name, b in zip(self._chain.linear, biases, strict=True)}
         return {name: state[name] for name in self._names}
 
     def _work_weights(self) -> list[Tensor]:
@@ -174,7 +174,7 @@ class Dense(Members):
         with torch.enable_grad():
             outputs = raw if ordering is None else ordering(raw)
             total = member_losses(outputs, batch, loss).sum()
-        return torch.autograd.grad(total, raw)[0].mT
+        return torch.autograd.grad(total, raw)[0].mT.contiguous()
 
 
 class _Workspace:
@@ -218,7 +218,7 @@ def _leaves(module: nn.Module, name: str) -> list[tuple[str, nn.Module]] | None:
     if module._forward_hooks or module._forward_pre_hooks or module._backward_hooks or module._backward_pre_hooks:
         return None
     if not isinstance(module, nn.Sequential):
-        return [(name, module)] if type(module) in (nn.Linear, nn.ReLU, OrderedTriple) else None
+        return [(name and f"{name}.", module)] if type(module) in (nn.Linear, nn.ReLU, OrderedTriple) else None
     if type(module).forward is not nn.Sequential.forward:
         return None
     leaves: list[tuple[str, nn.Module]] = []
