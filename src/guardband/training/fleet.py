@@ -22,7 +22,7 @@ from guardband.training.task import Precision, Task
 from guardband.training.threads import allowed_threads, one_thread_each
 
 SMALL_STEP = 2**25
-"""Multiplications in a network's step, forward, below which a second thread costs more than it brings."""
+"""Multiplications in a step, forward, below which a second thread costs more than it brings."""
 
 HOST = torch.device("cpu")
 Saved = list[dict[str, Any]]
@@ -203,11 +203,12 @@ class Fleet:
             torch.cuda.empty_cache()
 
     def _small_steps(self) -> bool:
-        """Whether a step of one network is so small that operations should run on one thread each."""
+        """Whether operations, of a network or of a whole stack, are so small that one thread each is best."""
         task = self._task
         table = task.rows is not None and task.rows.x.ndim == 2
         numbers = sum(p.numel() for p in task.networks[0].parameters())
-        return task.device.type == "cpu" and table and numbers * task.batch_size < SMALL_STEP
+        at_once = task.size if task.engine == "stack" else 1
+        return task.device.type == "cpu" and table and numbers * at_once * task.batch_size < SMALL_STEP
 
 
 def _to(state: State, device: torch.device) -> State:

@@ -56,17 +56,17 @@ class Keeper:
         self.epochs = torch.zeros(len(networks), dtype=torch.int)
 
     def keep(self, which: Tensor, now: State, epoch: int) -> None:
-        """Remember the marked members, ``(M,)``, as they are now."""
-        self.epochs[which] = epoch
-        every = bool(which.all())
-        for name, t in now.items():
-            if every:
-                self.kept[name].copy_(t)
-            else:
-                self.kept[name][which] = t[which]
+        """Remember the marked members, ``(M,)``, as they are now, in one stroke that Ctrl-C cannot divide."""
+        epochs = self.epochs.masked_fill(which, epoch)
+        if which.all():
+            self.kept, self.epochs = now, epochs
+        elif which.any():
+            kept = {name: t.clone() for name, t in self.kept.items()}
+            for name, t in now.items():
+                kept[name][which] = t[which]
+            self.kept, self.epochs = kept, epochs
 
     def load(self, kept: State, epochs: Tensor) -> None:
         """Remember what another keeper did."""
-        for name, t in kept.items():
-            self.kept[name].copy_(t)
+        self.kept = {name: kept[name].to(t.device) for name, t in self.kept.items()}
         self.epochs = epochs
