@@ -8,6 +8,7 @@ import sys
 import textwrap
 import warnings
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -294,7 +295,7 @@ def test_ctrl_c_in_the_middle_of_an_epoch():
 
 
 RUN = """
-    import os, sys, signal
+    import functools, os, sys, signal
     import torch
     import guardband as gb
     from guardband.training import checkpoint
@@ -307,15 +308,21 @@ RUN = """
     folder, die_at = sys.argv[1], int(sys.argv[2])
     epochs = 0
 
+    def faded(progress, share):
+        return 1 - share * progress
+
     def die(epoch):
         global epochs
         epochs += 1
         if epochs == die_at:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    losses = [gb.nn.IntervalLoss(tau) for tau in (0.1, 0.2, 0.3)] + [gb.nn.AbsoluteLoss()]
+    def own(outputs, y):
+        return gb.nn.IntervalLoss(0.3)(outputs, y)
+
+    losses = [gb.nn.IntervalLoss(0.1), gb.nn.IntervalLoss(0.2, power=2), own, gb.nn.AbsoluteLoss()]
     gb.train([*networks, point], (x, x.sum(-1)), losses, epochs=6, learning_rate=0.01, checkpoint=folder or None,
-             after_epoch=die, schedule="cosine", VALIDATION)
+             after_epoch=die, schedule=functools.partial(faded, share=0.5), VALIDATION)
     torch.save([net.state_dict() for net in [*networks, point]], "result.pt")
     print(epochs)
 """
@@ -364,6 +371,8 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path):
         (network(), (x, y), IntervalLoss(0.1), settings | {"learning_rate": 0.1}),
         (network(), (x, y), IntervalLoss(0.1), settings | {"seed": 1}),
         (network(), (x, y), IntervalLoss(0.1), settings | {"schedule": "cosine"}),
+        (network(), (x, y, torch.rand(N)), IntervalLoss(0.1), settings),
+        (network(), (x, y), IntervalLoss(0.1), settings | {"rows": torch.arange(N - 1)}),
     ]
     for net, given, loss, other in others:
         start = copy.deepcopy(net)
@@ -405,6 +414,11 @@ def test_other_loaders_are_refused(batches, words):
 SHARED = network()
 
 
+def sharing():
+    trunk = nn.Linear(D, D)
+    return [nn.Sequential(trunk, TripleHead(D)) for _ in range(2)]
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -424,23 +438,245 @@ SHARED = network()
         ({"loss": lambda out, y: out.mean()}, "one number per network"),
         ({"network": [SHARED, SHARED]}, "object of its own"),
         ({"network": [nn.ReLU(), nn.ReLU()]}, "must have parameters"),
-        ({"validation": 1.5}, "validation_share"),
+        ({"validation": 1.5}, "validation must be a share"),
+        ({"validation": 0.2, "rows": [torch.arange(300), torch.arange(10)]}, "at least 20 rows for each network"),
+        (
+            {"validation": (torch.zeros(3, D), torch.zeros(3), torch.zeros(3)), "data": (*data(), torch.ones(N))},
+            "weight",
+        ),
         ({"validation": [1, 2]}, "validation must be a share or tensors"),
         ({"validation": (torch.zeros(3, D), torch.zeros(3), torch.ones(3))}, "if and only if"),
         ({"validation": 0.2, "epochs": [3, 4]}, "one number for all"),
         ({"precision": "tf32"}, "NVIDIA GPU"),
         ({"epochs": "cv"}, "whole number"),
+        ({"epochs": 2.0}, "whole number"),
+        ({"epochs": []}, "one value or one per network"),
+        ({"learning_rate": None}, "learning_rate must be positive"),
+        ({"learning_rate": "fast"}, "learning_rate must be positive"),
+        ({"seed": None}, "seed must be a whole number"),
+        ({"seed": 2**70}, "seed must be a whole number"),
+        ({"data": (torch.full((5, D), torch.nan), torch.zeros(5))}, "finite"),
+        ({"data": (torch.zeros(5, 1), torch.zeros(5))}, "shapes cannot be multiplied|take 3 inputs"),
+        ({"data": [(torch.zeros(5, 1), torch.zeros(5))]}, "take 3 inputs"),
+        ({"data": [(torch.zeros(5, D), torch.zeros(1))]}, "as many rows"),
+        ({"loss": IntervalLoss([0.1])}, "one level, or one per network, 2"),
+        ({"network": sharing()}, "must not share parameters"),
+        ({"network": [nn.LazyLinear(3), nn.LazyLinear(3)]}, "run the network once"),
         ({"data": [(torch.zeros(5, D), torch.zeros(5))], "rows": torch.arange(3)}, "data as tensors"),
     ],
 )
 def test_bad_input_gets_one_clear_sentence(change, words):
     given = {"network": [network(0), network(1)], "data": data(), "loss": IntervalLoss(0.1), "epochs": 1} | change
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises((ValueError, RuntimeError), match=words):
         gb.train(given.pop("network"), given.pop("data"), given.pop("loss"), **given)
 
 
-@pytest.mark.parametrize("change", [{"network": "net"}, {"network": []}, {"loss": "mse"}])
+@pytest.mark.parametrize(
+    "change", [{"network": "net"}, {"network": []}, {"loss": "mse"}, {"data": iter(())}, {"data": 3}]
+)
 def test_things_of_another_kind_are_refused(change):
-    given = {"network": [network(0)], "loss": IntervalLoss(0.1)} | change
+    given = {"network": [network(0)], "loss": IntervalLoss(0.1), "data": data()} | change
     with pytest.raises(TypeError, match="must be"):
-        gb.train(given["network"], data(), given["loss"], epochs=1)
+        gb.train(given["network"], given["data"], given["loss"], epochs=1)
+
+
+def test_settings_may_be_numpys():
+    x, y = data()
+    settings = {"epochs": np.array([2, 3]), "learning_rate": np.array([0.01, 0.02]), "seed": np.arange(2)}
+    ours = gb.train([network(0), network(1)], (x, y), IntervalLoss(0.1), rows=list(np.arange(200)), **settings)
+    settings = {"epochs": [2, 3], "learning_rate": [0.01, 0.02], "seed": [0, 1]}
+    expected = gb.train([network(0), network(1)], (x, y), IntervalLoss(0.1), rows=torch.arange(200), **settings)
+    assert_same(expected, ours, 0)
+    gb.train(network(), (x, y), IntervalLoss(0.1), epochs=np.int64(2))
+
+
+def test_nothing_is_trained_if_any_network_cannot_be():
+    x, y = data()
+    networks = [network(), point(outputs=2)]
+    before = copy.deepcopy(networks)
+    with pytest.raises(ValueError, match="AbsoluteLoss needs"):
+        gb.train(networks, (x, y), [IntervalLoss(0.1), AbsoluteLoss()], epochs=1)
+    assert_same(before, networks, 0)
+
+
+def test_one_that_diverges_is_named_and_the_others_are_trained():
+    x, y = data()
+    networks = [network(0), network(1)]
+    settings = {"validation": 0.2, "epochs": 4}
+    with pytest.raises(ValueError, match="diverged for network 1 of 2"):
+        gb.train(networks, (x, y), IntervalLoss(0.1), learning_rate=[0.01, 1e30], **settings)
+    alone = gb.train(network(0), (x, y), IntervalLoss(0.1), learning_rate=0.01, **settings)
+    assert_same([alone, network(1)], networks)
+
+
+class Halved(IntervalLoss):
+    """A loss of the user's own that looks like ours."""
+
+    def rows(self, outputs, y):
+        return super().rows(outputs, y) * (y > 0)
+
+
+class Scaled(AbsoluteLoss):
+    def __init__(self, scale):
+        super().__init__()
+        self.scale = scale
+
+    def rows(self, outputs, y):
+        return super().rows(outputs, y - self.scale)
+
+
+def test_losses_derived_from_ours_are_taken_as_they_are():
+    x, y = data()
+    dense, stacked = (
+        gb.train(build(0), (x, y), Halved(0.1), epochs=3) for build in (ARCHITECTURES["dense"], SameButStacked)
+    )
+    assert_same([stacked.inner], [dense])
+    networks = gb.train([point(0), point(0)], (x, y), [Scaled(0.0), Scaled(5.0)], epochs=30, learning_rate=0.05)
+    assert networks[1](x).mean() < networks[0](x).mean() - 1
+
+
+class SameButStacked(nn.Module):
+    """The same network where its layers cannot be seen."""
+
+    def __init__(self, seed):
+        super().__init__()
+        self.inner = ARCHITECTURES["dense"](seed)
+
+    def forward(self, x):
+        return self.inner(x)
+
+
+class Odd(nn.Module):
+    """Networks that a careless stack would get wrong."""
+
+    def __init__(self, seed, kind):
+        super().__init__()
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            self.first, self.last = nn.Linear(D, D), nn.Linear(D, 1)
+        self.kind, self.seed = kind, seed
+        self.register_buffer("mean", torch.zeros(D))
+        self.register_buffer("unsaved", torch.ones(()), persistent=False)
+        if kind == "other code behind a head of zeros":
+            nn.init.zeros_(self.last.weight)
+        if kind == "tied weights":
+            self.second = nn.Linear(D, D)
+            self.second.weight = self.first.weight
+
+    def forward(self, x):
+        if self.kind == "a buffer that is assigned":
+            if self.training:
+                self.mean = 0.9 * self.mean + 0.1 * x.detach().mean(0)
+            x = x - self.mean
+        if self.kind == "other code in training":
+            x = x + (self.seed if self.training else 0)
+        x = torch.tanh(self.first(x)) if self.seed == 0 or "behind" not in self.kind else self.first(x).relu()
+        if self.kind == "tied weights":
+            x = self.second(x)
+        return self.last(x) * self.unsaved
+
+
+@pytest.mark.filterwarnings("ignore:.*cannot be stacked")
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("other code behind a head of zeros", "other code in training", "a buffer that is assigned"),
+        *("tied weights", "nothing but an unsaved buffer"),
+    ],
+)
+def test_networks_that_a_careless_stack_would_get_wrong(kind):
+    x, y = data()
+    networks = [Odd(i, kind) for i in range(3)]
+    before = copy.deepcopy(networks)
+    gb.train(networks, (x, y), AbsoluteLoss(), epochs=3, learning_rate=0.01)
+    for i, start in enumerate(before):
+        alone = gb.train(start, (x, y), AbsoluteLoss(), epochs=3, learning_rate=0.01)
+        assert_same([alone], [networks[i]])
+
+
+def test_a_layer_that_comes_twice_counts_twice():
+    x, y = data()
+    relu, linear = nn.ReLU(), nn.Linear(D, D)
+    shared = nn.Sequential(nn.Linear(D, D), relu, nn.Linear(D, 1), relu)
+    apart = nn.Sequential(nn.Linear(D, D), nn.ReLU(), nn.Linear(D, 1), nn.ReLU())
+    apart.load_state_dict(shared.state_dict())
+    for net in (shared, apart):
+        gb.train(net, (x, y), AbsoluteLoss(), epochs=3, learning_rate=0.01)
+    assert_same([apart], [shared])
+    gb.train(nn.Sequential(linear, relu, linear, relu, nn.Linear(D, 1)), (x, y), AbsoluteLoss(), epochs=1)
+
+
+@pytest.mark.parametrize("shuffle", ["by torch's numbers", "by its own"])
+@pytest.mark.parametrize("kind", ["dense", "stacked"])
+def test_a_shuffling_loader_gives_a_fleet_what_it_gives_one(kind, shuffle):
+    def shuffling():
+        generator = torch.Generator().manual_seed(3) if shuffle == "by its own" else None
+        return DataLoader(TensorDataset(*data()), batch_size=64, shuffle=True, generator=generator)
+
+    build = ARCHITECTURES[kind]
+    fleet = gb.train([build(0), build(1)], shuffling(), IntervalLoss(0.1), epochs=3, learning_rate=0.01)
+    for i in range(2):
+        assert_same([gb.train(build(i), shuffling(), IntervalLoss(0.1), epochs=3, learning_rate=0.01)], [fleet[i]])
+
+
+def test_after_epoch_sees_finished_networks_as_they_stay():
+    x, y = data()
+    networks, seen = [network(i) for i in range(5)], []
+    settings = {"epochs": [1, 4, 4, 4, 4], "after_epoch": lambda epoch: seen.append(networks[0][0].weight.clone())}
+    gb.train(networks, (x, y), IntervalLoss(0.1), **settings)
+    assert len(seen) == 4
+    assert all(weight.equal(networks[0][0].weight) for weight in seen)
+
+
+def test_what_after_epoch_sees_does_not_change_the_start(monkeypatch):
+    """Out of memory in the third epoch, so that squads begin again from the networks as they were given."""
+    from guardband.training.squad import Squad
+
+    x, y = data()
+    expected = gb.train([network(i) for i in range(4)], (x, y), IntervalLoss(0.1), epochs=4)
+    real = Squad.epoch
+
+    def epoch(self, number, stop):
+        if number == 3 and self._task.size > 1:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        real(self, number, stop)
+
+    monkeypatch.setattr(Squad, "epoch", epoch)
+    networks = [network(i) for i in range(4)]
+    assert_same(expected, gb.train(networks, (x, y), IntervalLoss(0.1), epochs=4, after_epoch=lambda epoch: None))
+
+
+def test_memory_that_is_short_for_held_out_rows_is_taken_in_smaller_blocks(monkeypatch):
+    from guardband.training.squad import Squad
+
+    x, y = data()
+    expected = gb.train(network(), (x, y), IntervalLoss(0.1), validation=0.5, epochs=3)
+    real, blocks = Squad._blocks, []
+
+    def few(self, held_out, count):
+        blocks.append(count)
+        if count > 1:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return real(self, held_out, count)
+
+    monkeypatch.setattr(Squad, "_blocks", few)
+    assert_same([expected], [gb.train(network(), (x, y), IntervalLoss(0.1), validation=0.5, epochs=3)])
+    assert blocks[:2] == [4, 1]
+
+
+def test_within_no_grad_and_with_sparse_gradients():
+    x, y = data()
+    with torch.no_grad():
+        net = gb.train([network(0), network(1)], (x, y), IntervalLoss(0.1), epochs=2)
+    assert_same(gb.train([network(0), network(1)], (x, y), IntervalLoss(0.1), epochs=2), net, 0)
+    words = nn.Sequential(nn.Embedding(7, 4, sparse=True), nn.Flatten(), nn.Linear(8, 1))
+    before = copy.deepcopy(words)
+    gb.train(words, (torch.randint(7, (50, 2)), torch.randn(50)), AbsoluteLoss(), epochs=2)
+    assert not words[0].weight.equal(before[0].weight)
+
+
+def test_networks_of_other_precisions_side_by_side():
+    x, y = data()
+    networks = gb.train([network(), network().double()], (x, y), IntervalLoss(0.1), epochs=2)
+    assert networks[1][0].weight.dtype == torch.float64
+    torch.testing.assert_close(networks[0][0].weight, networks[1][0].weight.float(), atol=1e-4, rtol=1e-3)

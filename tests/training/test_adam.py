@@ -100,3 +100,9 @@ def test_a_gradient_of_zero_survives_clipping():
     gradients = [torch.zeros(2, 3)]
     clip_(gradients, torch.tensor([1.0, 1.0]))
     assert gradients[0].eq(0).all()
+
+
+def test_without_a_limit_nothing_is_changed_however_large():
+    gradients = [torch.full((2, 3), 1e30)]
+    clip_(gradients, torch.tensor([torch.inf, 1.0]))
+    assert gradients[0][0].eq(1e30).all()

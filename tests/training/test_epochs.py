@@ -1,9 +1,12 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
 from guardband.nn import FullyConnected, IntervalLoss
 from guardband.training.batches import Draw, Rows
+from guardband.training.checkpoint import Checkpoint
 from guardband.training.epochs import Job, _folds
 from guardband.training.fleet import Fleet
 from guardband.training.predict import BLOCK, predict_bands
@@ -101,7 +104,7 @@ def test_members_keep_their_own_best_epoch():
     improved = [search.improved(epoch, torch.tensor(both)).tolist() for epoch, both in enumerate(losses, 1)]
     # The second member's patience ended after epoch 3: what it would have found later does not count.
     assert improved == [[True, True], [True, False], [True, False], [False, False], [False, False]]
-    assert search.best == (3, 1)
+    assert search.best() == (3, 1)
     assert search.ended.all()
 
 
@@ -137,10 +140,41 @@ def test_held_out_loss_is_one_weighted_mean_whatever_the_blocks(monkeypatch, blo
     torch.testing.assert_close(Squad(task).losses([held_out]), expected.detach())
 
 
-@pytest.mark.parametrize("epochs", ["early", "cv"])
-def test_a_diverged_training_is_refused(epochs):
+def test_a_diverged_cross_validation_is_refused():
     with pytest.raises(ValueError, match="Training diverged"):
-        trained(Recipe(epochs=epochs, max_epochs=5, learning_rate=1e30))
+        trained(Recipe(epochs="cv", max_epochs=5, learning_rate=1e30))
+
+
+def test_a_member_that_diverged_is_as_it_was_given():
+    result = trained(Recipe(epochs="early", max_epochs=5, learning_rate=(1e30, 0.01)), taus=(0.1, 0.1))
+    assert result.epochs[0] == 0 < result.epochs[1]
+    assert all(value[0].equal(build(0).state_dict()[name]) for name, value in result.state.items())
+
+
+@pytest.mark.parametrize("stop", [("cross-validation", 3), ("training", 2)])
+def test_a_cross_validation_goes_on_from_its_checkpoint(tmp_path, monkeypatch, stop):
+    monkeypatch.setattr("guardband.training.checkpoint.SECONDS_BETWEEN", 0.0)
+    recipe = Recipe(epochs="cv", max_epochs=6, patience=6)
+    expected = trained(recipe, taus=(0.2, 0.1))
+
+    class Killed(Exception):
+        pass
+
+    def die(what, epoch, epochs):
+        seen.append((what, epoch))
+        if seen[-1] == stop and not again:
+            raise Killed
+
+    seen, again = [], []
+    settings = {"taus": (0.2, 0.1), "checkpoint": Checkpoint(tmp_path / "one", "job")}
+    with pytest.raises(Killed):
+        replace(job(recipe, **settings), progress=die).train()
+    seen.clear()
+    again.append(True)
+    result = replace(job(recipe, **settings), progress=die).train()
+    assert seen[0] == stop  # from the epoch before the one that was not saved
+    assert result.epochs == expected.epochs
+    assert all(value.equal(expected.state[name]) for name, value in result.state.items())
 
 
 @pytest.mark.parametrize("n", [3, 12])

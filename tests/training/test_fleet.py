@@ -68,6 +68,7 @@ def test_squads_are_parts_of_a_group_or_whole_groups():
     assert plan(task((45,))) == [tuple(range(15)), tuple(range(15, 30)), tuple(range(30, 45))]
     assert plan(task((8, 8, 8))) == [tuple(range(16)), tuple(range(16, 24))]
     assert plan(task((8, 3))) == [tuple(range(8)), tuple(range(8, 11))]
+    assert plan(task((8, 4))) == [tuple(range(8)), tuple(range(8, 12))]  # groups of one size only
 
 
 def test_all_cores_have_work_if_there_are_members_enough(monkeypatch):
@@ -137,6 +138,40 @@ def test_the_callers_threads_are_the_limit_and_come_back():
         with pytest.raises(KeyError), one_thread_each():
             raise KeyError
         assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_threads_that_leave_in_another_order_get_their_numbers_back():
+    before = torch.get_num_threads()
+    first_in, second_in, first_out = threading.Event(), threading.Event(), threading.Event()
+    seen = {}
+
+    def first():
+        with one_thread_each():
+            first_in.set()
+            second_in.wait()
+        seen["first"] = torch.get_num_threads()
+        first_out.set()
+
+    def second():
+        torch.get_num_threads()
+        first_in.wait()
+        with one_thread_each():
+            second_in.set()
+            first_out.wait()
+            seen["inside"] = torch.get_num_threads()
+        seen["second"] = torch.get_num_threads()
+
+    try:
+        torch.set_num_threads(2)
+        workers = [threading.Thread(target=work) for work in (first, second)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        assert seen == {"first": 2, "inside": 1, "second": 2}
+        assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)
 

@@ -2,6 +2,7 @@
 
 import copy
 import time
+import warnings
 
 import pytest
 import torch
@@ -80,12 +81,61 @@ def test_together_is_alone(kind):
 
 @pytest.mark.parametrize("kind", ["dense", "stacked"])
 def test_streamed_rows_train_as_resident_ones(kind, monkeypatch):
-    """The order is drawn on the host and so differs; twice the same must be the same."""
+    """With weights, responses of their own, and two groups of networks."""
+    x, y = data()
+    given = (x, torch.stack([y, -y, y + 1, 2 * y]), torch.rand(len(x), generator=torch.Generator().manual_seed(2)))
+    settings = SETTINGS | {"rows": [*[torch.arange(4000)] * 2, *[torch.arange(1000, 5000)] * 2]}
+    resident = gb.train(networks(kind), given, IntervalLoss(TAUS), **settings)
     monkeypatch.setattr("guardband.doors.training_table.RESIDENT_SHARE", 0.0)
-    streamed = train(kind)
-    assert furthest(streamed, train(kind)) == 0
-    monkeypatch.undo()
-    torch.testing.assert_close(held_out_losses(streamed), held_out_losses(train(kind)), rtol=0.02, atol=0)
+    streamed = gb.train(networks(kind), given, IntervalLoss(TAUS), **settings)
+    assert furthest(resident, streamed) < 1e-5
+
+
+def test_losses_rates_and_limits_of_their_own_in_one_graph():
+    losses = [IntervalLoss(0.1), IntervalLoss(0.2, power=2), IntervalLoss(0.3, point="mean"), IntervalLoss(0.4)]
+    own = {
+        "learning_rate": [0.01, 0.02, 0.005, 0.01],
+        "clip": [None, 0.1, 0.5, None],
+        "schedule": [None, "cosine", None, "cosine"],
+        "epochs": [5, 5, 3, 4],
+    }
+    together = gb.train(networks("dense"), data(), losses, **own)
+    for i, net in enumerate(networks("dense")):
+        alone = gb.train(net, data(), losses[i], **{name: values[i] for name, values in own.items()})
+        assert furthest([together[i]], [alone]) < 1e-5
+
+
+def test_a_loader_of_changing_sizes():
+    x, y = data(1000)
+    sizes = [100, 37, 64, 100, 37, 64, 100, 37, 64, 100, 37, 64, 100, 37, 64, 4]
+    sizes[-1] = 1000 - sum(sizes[:-1])
+    batches = list(zip(x.split(sizes), y.split(sizes), strict=True))
+    together = gb.train(networks("dense"), batches, IntervalLoss(TAUS), epochs=4, learning_rate=0.01)
+    for i, net in enumerate(networks("dense")):
+        alone = gb.train(net, batches, IntervalLoss(TAUS[i]), epochs=4, learning_rate=0.01)
+        assert furthest([together[i]], [alone]) < 1e-5
+
+
+@pytest.mark.parametrize("kind", ["dense", "stacked"])
+def test_a_stopped_run_goes_on_to_the_same_result(kind, tmp_path, monkeypatch):
+    monkeypatch.setattr("guardband.training.checkpoint.SECONDS_BETWEEN", 0.0)
+    expected = train(kind)
+
+    def stop(epoch):
+        if epoch == 4:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(kind, checkpoint=tmp_path, after_epoch=stop)
+    assert furthest(expected, train(kind, checkpoint=tmp_path)) < 1e-5
+
+
+def test_the_callers_random_state_and_stream_are_left_alone():
+    before = torch.cuda.get_rng_state()
+    train("with dropout", epochs=1)
+    gb.train(FullyConnected(5, dropout=0.1), data(), IntervalLoss(0.1), epochs=1)  # on the CPU
+    assert torch.cuda.get_rng_state().equal(before)
+    assert torch.cuda.current_stream() == torch.cuda.default_stream()
 
 
 @pytest.mark.parametrize(("precision", "tolerance"), [("tf32", 0.02), ("bf16", 0.02)])
@@ -111,8 +161,9 @@ class Waits(nn.Module):
 def test_a_step_that_waits_for_the_device_runs_piece_by_piece_and_says_so():
     net = Waits().cuda()
     start = copy.deepcopy(net)
-    with pytest.warns(gb.SlowTrainingWarning, match="cannot be captured"):
+    with pytest.warns(gb.SlowTrainingWarning, match="not captured as a CUDA graph.*captur"):
         gb.train(net, data(), IntervalLoss(0.1), **SETTINGS)
+    assert torch.cuda.current_stream() == torch.cuda.default_stream()
     plain = start.head.cuda()
     gb.train(plain, data(), IntervalLoss(0.1), **SETTINGS)
     assert furthest([net.head], [plain]) < 1e-5
@@ -128,7 +179,9 @@ def test_out_of_memory_halves_the_fleet_and_goes_on(monkeypatch):
     free = torch.cuda.mem_get_info()[0]
     hog = torch.empty(free - 3 * 2**30, dtype=torch.uint8, device="cuda")
     try:
-        gb.train(nets, data(2000), IntervalLoss(0.1), epochs=2, batch_size=1000)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", gb.SlowTrainingWarning)  # a capture may find too little memory
+            gb.train(nets, data(2000), IntervalLoss(0.1), epochs=2, batch_size=1000)
     finally:
         del hog
         torch.cuda.empty_cache()

@@ -18,7 +18,7 @@ from guardband.exceptions import DegenerateBandWarning, warn
 from guardband.nn import FullyConnected, IntervalLoss
 from guardband.nn.loss import Point
 from guardband.nn.ordering import Ordering
-from guardband.training.batches import Draw, Rows
+from guardband.training.batches import Draw, Rows, seed_generators
 from guardband.training.epochs import Job, Progress, Trained
 from guardband.training.health import DEAD_SHARE, dead_shares, mean_leaves
 from guardband.training.members import Members
@@ -46,7 +46,7 @@ class Architecture:
     def build(self, in_features: int, seed: int, device: torch.device) -> nn.Module:
         """Return a fresh network, without touching the caller's random state."""
         with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-            torch.manual_seed(seed)
+            seed_generators(seed, device)
             if self.builder is None:
                 network: nn.Module = FullyConnected(
                     in_features, self.hidden, self.activation, self.dropout, self.ordering
@@ -107,8 +107,8 @@ def learn(
     def train(members: Sequence[int], attempt: int) -> Trained:
         start = seed + attempt
         networks = first if attempt == 0 else build(start, len(members))
-        draw = Draw(torch.arange(len(x), device=device), start)
-        return Job(
+        draw = Draw(torch.arange(len(x)), start)
+        trained = Job(
             networks,
             loss.take(members),
             recipe,
@@ -118,6 +118,9 @@ def learn(
             seed=start,
             progress=progress,
         ).train()
+        if 0 in trained.epochs:
+            raise ValueError("Training diverged: no epoch had a finite loss. Lower the learning rate.")
+        return trained
 
     if architecture.builder is not None:
         _refuse_other_outputs(architecture.build(x.shape[1], seed, device), rows.x[:256])

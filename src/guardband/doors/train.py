@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import copy
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
 import torch
 from torch import nn
+from torch.nn.parameter import is_lazy
 
 from guardband.doors.progress import FitProgress
 from guardband.doors.training_table import TrainingTable
 from guardband.nn.member_loss import MemberLoss
-from guardband.nn.mixed import LossFunction, stack_losses
+from guardband.nn.mixed import LossFunction, describe, stack_losses
 from guardband.training.checkpoint import Checkpoint
 from guardband.training.epochs import Job, TrainingInterrupted
-from guardband.training.members import State
+from guardband.training.members import State, tensors_of, write_state
 from guardband.training.pace import Schedule, for_each
 from guardband.training.recipe import Recipe
 from guardband.training.task import Precision
@@ -50,8 +52,10 @@ def train(
 
     ``network`` is a module or a sequence of M modules. ``data`` is a loader of pairs ``(x, y)`` with y of
     shape ``(n,)``, or a tuple of tensors ``(x, y)`` or ``(x, y, weight)``, where y may be ``(M, n)``: a
-    response of each network's own. ``loss`` gives ``(M, n, C), (M, n) -> (M,)``, as those of ``gb.nn`` do; a
-    sequence is one per network. Every network ends as it would have, had it been trained alone.
+    response of each network's own. ``loss`` gives ``(M, n, C), (M, n) -> (M,)`` for any number M of networks at
+    once, as those of ``gb.nn`` do, and takes weights ``(M, n)`` as a third argument if rows have weights; a list
+    is one per network. Every network ends as it would have, had it been trained alone. Networks of one
+    architecture train together, other architectures one after another.
 
     ``rows``: positions ``(n,)`` in the tensors for all networks, or a list of M of them.
     ``validation``: a share of each network's rows, or data of the same form, by which each network stops
@@ -60,11 +64,11 @@ def train(
     network's gradient), ``schedule`` (``"cosine"``, or a function of the share of the training done) and
     ``seed`` (of the order of rows): one for all, or a list of one per network.
     ``precision``: ``"float32"``; ``"bf16"``, or on a GPU ``"tf32"``, for the products.
-    ``checkpoint``: a folder; the same call after a kill goes on from there, to the same result (with a
-    loader, if it gives the same batches again).
+    ``checkpoint``: a folder; the same call, on networks built anew, goes on from there after a kill, to the same
+    result (with a loader, if it gives the same batches again).
     ``verbose``: whether to show progress; by default if it takes over a second and standard error is a terminal.
-    ``after_epoch(epoch)`` sees the networks as they are after every epoch, and ends the training by returning
-    ``True``.
+    ``after_epoch(epoch)`` sees the networks as they are after every epoch, and ends the training of those of
+    this architecture by returning ``True``.
 
     Ctrl-C leaves each network as it was after its last whole epoch, or at its best one so far.
     """
@@ -72,44 +76,87 @@ def train(
     size, device = len(networks), _device(networks)
     if precision == "tf32" and device.type != "cuda":
         raise ValueError(f'precision "tf32" needs networks on an NVIDIA GPU, found them on {device}.')
-    if validation is not None and not isinstance(epochs, int):
-        raise ValueError("With validation, epochs must be one number for all: the most to try.")
-    recipe = Recipe(
-        epochs=epochs if validation is None else "early",
-        learning_rate=learning_rate,
-        weight_decay=weight_decay,
-        batch_size=batch_size,
-        max_epochs=epochs if isinstance(epochs, int) else max(epochs),
-        patience=patience,
-        clip=clip,
+    recipe = _recipe(
+        _plain(epochs),
+        validation,
+        learning_rate=_plain(learning_rate),
+        weight_decay=_plain(weight_decay),
+        batch_size=_plain(batch_size),
+        patience=_plain(patience),
+        clip=_plain(clip),
         schedule=schedule,
         precision=precision,
-        validation_share=validation if isinstance(validation, float) else Recipe.validation_share,
     )
     recipe.pace(size)  # refuses settings of another number than the networks
-    seeds = for_each(seed, size, "seed")
+    seeds = for_each(_plain(seed), size, "seed")
+    if not all(isinstance(own, int) and 0 <= own < 2**63 for own in seeds):
+        raise ValueError(f"seed must be a whole number from 0 to 2**63 - 1, or one per network, found {seed!r:.80}.")
     job = Job(tuple(networks), _loss(loss, size, device), recipe, device)
     if isinstance(data, tuple):
-        table = TrainingTable.of(data, validation, rows, seeds).on(device, next(networks[0].parameters()).dtype)
+        table = TrainingTable.of(data, validation, rows, seeds).on(device)
         job = replace(job, rows=table.rows, draws=table.draws, held_out=table.held_out)
     else:
         if rows is not None or isinstance(validation, float):
             raise ValueError("rows and a share for validation need data as tensors (x, y), found a loader.")
+        if not isinstance(data, Iterable) or isinstance(data, Iterator):
+            raise TypeError(f"data must be tensors (x, y) or a loader for many passes, found {type(data).__name__}.")
         job = replace(job, loader=data, held_out=[validation] if isinstance(validation, tuple) else validation)
+    parts = [(members, _part(job, members, seeds)) for members in _of_one_architecture(networks)]
+    for _, part in parts if job.rows is not None else []:
+        part.try_a_step()
+    diverged: list[int] = []
     with FitProgress(verbose) as shown:
-        for number, members in enumerate(_of_one_architecture(networks)):
-            part = replace(job.take(members), seed=seeds[members[0]], progress=shown)
-            part = replace(part, after_epoch=_after_epoch(part.networks, after_epoch))
+        for number, (members, part) in enumerate(parts):
+            own = [networks[i] for i in members]
+            part = replace(part, progress=shown)
+            if after_epoch is not None:  # what it sees is written into the networks, and must not change the start
+                part = replace(part, networks=copy.deepcopy(part.networks), after_epoch=_shows(own, after_epoch))
             if checkpoint is not None:
                 path = Path(checkpoint) / f"fleet-{number}.checkpoint"
                 part = replace(part, checkpoint=Checkpoint(path, _fingerprint(part)))
             try:
                 trained = part.train()
             except TrainingInterrupted as stopped:
-                _write(part.networks, stopped.trained.state)
+                _write(own, stopped.trained.state)
                 raise
-            _write(part.networks, trained.state)
+            _write(own, trained.state)
+            diverged += [i for i, kept in zip(members, trained.epochs, strict=True) if kept == 0]
+    if diverged:
+        which = ", ".join(map(str, sorted(diverged)))
+        raise ValueError(
+            f"Training diverged for network {which} of {size}, counted from 0: no epoch had a finite held-out loss. "
+            "It is as it was given, the others are trained. Lower its learning rate."
+        )
     return network
+
+
+def _plain(value: Any) -> Any:
+    """Return numpy's arrays and numbers as Python's."""
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+
+
+def _recipe(epochs: Any, validation: Any, **settings: Any) -> Recipe:
+    """Return the recipe: with validation, ``epochs`` is the most to try."""
+    if isinstance(epochs, str):
+        raise ValueError(f"epochs must be a whole number of at least 1, or one per network, found {epochs!r}.")
+    if validation is None:
+        return Recipe(epochs=epochs, **settings)
+    if not isinstance(epochs, int):
+        raise ValueError("With validation, epochs must be one number for all: the most to try.")
+    if not isinstance(validation, float):
+        return Recipe(epochs="early", max_epochs=epochs, **settings)
+    if not 0 < validation < 1:
+        raise ValueError(f"validation must be a share strictly between 0 and 1, or data, found {validation}.")
+    return Recipe(epochs="early", max_epochs=epochs, validation_share=validation, **settings)
+
+
+def _part(job: Job, members: Sequence[int], seeds: Sequence[int]) -> Job:
+    """Return the job of networks of one architecture, with inputs of their kind of number."""
+    part = replace(job.take(members), seed=seeds[members[0]])
+    kind = next(part.networks[0].parameters()).dtype
+    if part.rows is None or not part.rows.x.is_floating_point() or part.rows.x.dtype == kind:
+        return part
+    return replace(part, rows=replace(part.rows, x=part.rows.x.to(kind)))
 
 
 def _device(networks: Sequence[nn.Module]) -> torch.device:
@@ -119,6 +166,11 @@ def _device(networks: Sequence[nn.Module]) -> torch.device:
         raise ValueError("Each network must be an object of its own, found one twice: use copy.deepcopy.")
     if not all(any(True for _ in network.parameters()) for network in networks):
         raise ValueError("A network must have parameters to train, found none.")
+    own = [{id(p) for p in network.parameters()} for network in networks]
+    if sum(map(len, own)) != len(set().union(*own)):
+        raise ValueError("Networks must not share parameters, found some that do: use copy.deepcopy.")
+    if any(is_lazy(p) for network in networks for p in network.parameters()):
+        raise ValueError("Lazy modules must know their shapes before training: run the network once.")
     devices = {p.device for network in networks for p in network.parameters()}
     if len(devices) > 1:
         raise ValueError(f"Networks must lie on one device, found {', '.join(sorted(map(str, devices)))}.")
@@ -132,10 +184,11 @@ def _loss(loss: Any, size: int, device: torch.device) -> LossFunction:
         raise TypeError(f"loss must be a function of outputs and y, as gb.nn.IntervalLoss is, found {loss!r:.80}.")
     if isinstance(loss, list | tuple):
         for_each(losses, size, "loss")
-    moved = [copy.deepcopy(own).to(device) if isinstance(own, nn.Module) else own for own in losses]
+    copies = {id(own): copy.deepcopy(own).to(device) if isinstance(own, nn.Module) else own for own in losses}
+    moved = [copies[id(own)] for own in losses]
     for own in moved:
-        serves = {b.numel() for b in own.buffers()} if isinstance(own, MemberLoss) else set()
-        if not serves <= ({1} if isinstance(loss, list | tuple) else {1, size}):
+        serves = {tuple(b.shape) for b in own.buffers()} if isinstance(own, MemberLoss) else set()
+        if not serves <= ({(), (1,)} if isinstance(loss, list | tuple) else {(), (size,)}):
             raise ValueError(f"A loss must have one level, or one per network, {size}, found {own}.")
     return stack_losses(moved, device) if isinstance(loss, list | tuple) else moved[0]
 
@@ -144,17 +197,14 @@ def _of_one_architecture(networks: Sequence[nn.Module]) -> list[list[int]]:
     """Return which networks have the same layers and shapes: each such part is a fleet."""
     kinds: dict[tuple[Any, ...], list[int]] = {}
     for i, network in enumerate(networks):
-        shapes = tuple((name, t.shape, t.dtype) for name, t in network.state_dict().items())
+        shapes = tuple((name, t.shape, t.dtype) for name, t in tensors_of(network).items())
         trained = tuple(p.requires_grad for p in network.parameters())
         kinds.setdefault((type(network), str(network), shapes, trained), []).append(i)
     return list(kinds.values())
 
 
-def _after_epoch(
-    networks: Sequence[nn.Module], user: Callable[[int], object] | None
-) -> Callable[[int, State], bool] | None:
-    if user is None:
-        return None
+def _shows(networks: Sequence[nn.Module], user: Callable[[int], object]) -> Callable[[int, State], bool]:
+    """Return what shows the networks to the user after an epoch, and says whether the user wants to stop."""
 
     def call(epoch: int, state: State) -> bool:
         _write(networks, state)
@@ -165,24 +215,30 @@ def _after_epoch(
 
 def _write(networks: Sequence[nn.Module], state: State) -> None:
     """Set the networks from a state, ``(M, ...)``, and put them in eval mode."""
-    for i, network in enumerate(networks):
-        network.load_state_dict({name: t[i] for name, t in state.items()})
+    write_state(networks, state)
+    for network in networks:
         network.eval()
 
 
 def _fingerprint(job: Job) -> str:
-    """Return a digest of what makes a run: networks as they start, a sample of the data, losses and settings."""
+    """Return a digest of what makes a run: networks as they start, data, losses and settings.
+
+    Of data over 256 MB a sample of the rows; of a loader nothing is known.
+    """
     digest = hashlib.sha256()
-    tensors = [t for network in job.networks for t in network.state_dict().values()]
+    tensors = [t for network in job.networks for t in tensors_of(network).values()]
     if job.rows is not None:
-        x = job.rows.x.flatten()
-        tensors += [x[:: max(1, len(x) // 2**20)], job.rows.y]
-        tensors += [draw.index for draw in dict.fromkeys(job.draws)]
+        rows = job.rows
+        tensors += [rows.x[:: -(-rows.x.nbytes // 2**28)], rows.y, *([] if rows.weight is None else [rows.weight])]
+        held_out = job.held_out if isinstance(job.held_out, tuple) else ()
+        different = {id(draw): draw for draw in (*job.draws, *held_out)}
+        tensors += [draw.index for draw in different.values()]
+        places = {number: place for place, number in enumerate(different)}
+        digest.update(repr([(places[id(draw)], draw.seed) for draw in (*job.draws, *held_out)]).encode())
     for t in tensors:
-        digest.update(str((tuple(t.shape), t.dtype)).encode() + t.detach().cpu().contiguous().numpy().tobytes())
-    schedules = [
-        getattr(schedule, "__qualname__", schedule) for schedule in job.recipe.pace(len(job.networks)).schedule
-    ]
+        digest.update(str((tuple(t.shape), t.dtype)).encode())
+        digest.update(t.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    schedules = [describe(schedule) for schedule in job.recipe.pace(len(job.networks)).schedule]
     settings = replace(job.recipe, schedule=None)
-    digest.update(repr((settings, schedules, job.loss, [draw.seed for draw in job.draws], job.seed)).encode())
+    digest.update(repr((settings, schedules, describe(job.loss), job.seed)).encode())
     return digest.hexdigest()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from guardband.training.batches import Draw, Rows
+from guardband.training.epochs import FEWEST_TO_HOLD_OUT
 from guardband.training.pace import for_each
 
 RESIDENT_SHARE = 0.5
@@ -29,6 +31,12 @@ class TrainingTable:
         """Return the table of one network per seed; what cannot be is refused."""
         size, table = len(seeds), _rows(data, len(seeds))
         draws = _draws(rows, seeds, len(table))
+        if isinstance(validation, float):
+            fewest = min(len(draw.index) for draw in draws)
+            if fewest < FEWEST_TO_HOLD_OUT:
+                raise ValueError(
+                    f"A share for validation needs at least {FEWEST_TO_HOLD_OUT} rows for each network, found {fewest}."
+                )
         if validation is None or isinstance(validation, float):
             return cls(table, draws, None)
         if not isinstance(validation, tuple):
@@ -36,26 +44,20 @@ class TrainingTable:
         other = _rows(validation, size)
         if (other.weight is None) != (table.weight is None) or other.y.ndim != table.y.ndim:
             raise ValueError("validation must have weights, or a y for each network, if and only if data have.")
+        if other.weight is not None and not other.weight.any():
+            raise ValueError("validation must have rows of positive weight, found none.")
         weight = None if table.weight is None or other.weight is None else torch.cat([table.weight, other.weight])
         every = Rows(torch.cat([table.x, other.x]), torch.cat([table.y, other.y], -1), weight)
         return cls(every, draws, (Draw(torch.arange(len(table), len(every)), 0),) * size)
 
-    def on(self, device: torch.device, kind: torch.dtype) -> TrainingTable:
-        """Return the table on the device if it fits there, else on the host; positions lie where the rows do.
-
-        Inputs that are not whole numbers become the ``kind`` of number that the networks have.
-        """
-        here = self.rows.x.to(kind) if self.rows.x.is_floating_point() else self.rows.x
-        if device.type == "cuda" and here.device.type != "cuda":
+    def on(self, device: torch.device) -> TrainingTable:
+        """Return the table with its rows on the device if they fit there, else on the host."""
+        rows = self.rows
+        if device.type == "cuda" and rows.x.device.type != "cuda":
             free = torch.cuda.mem_get_info(device)[0]
-            device = torch.device("cpu") if here.nbytes > RESIDENT_SHARE * free else device
-        weight = None if self.rows.weight is None else self.rows.weight.to(device)
-        moved = {id(draw): draw.to(device) for draw in (*self.draws, *(self.held_out or ()))}
-        return TrainingTable(
-            Rows(here.to(device), self.rows.y.to(device), weight),
-            tuple(moved[id(draw)] for draw in self.draws),
-            None if self.held_out is None else tuple(moved[id(draw)] for draw in self.held_out),
-        )
+            device = torch.device("cpu") if rows.x.nbytes + rows.y.nbytes > RESIDENT_SHARE * free else device
+        weight = None if rows.weight is None else rows.weight.to(device)
+        return TrainingTable(Rows(rows.x.to(device), rows.y.to(device), weight), self.draws, self.held_out)
 
 
 def _rows(data: tuple[Any, ...], size: int) -> Rows:
@@ -65,6 +67,8 @@ def _rows(data: tuple[Any, ...], size: int) -> Rows:
     if x.ndim < 2 or len(x) == 0:
         raise ValueError(f"x must have the shape (n, ...) with at least one row, found {tuple(x.shape)}.")
     y = others[0].float()
+    if not bool(y.isfinite().all()) or not bool(x.isfinite().all()):
+        raise ValueError("x and y must be finite, found a number that is not.")
     if tuple(y.shape) not in ((len(x),), (size, len(x))):
         raise ValueError(f"y must have the shape ({len(x)},) or ({size}, {len(x)}), found {tuple(y.shape)}.")
     weight = others[1].float() if len(others) == 2 else None
@@ -75,7 +79,7 @@ def _rows(data: tuple[Any, ...], size: int) -> Rows:
 
 def _draws(rows: Any, seeds: Sequence[int], n: int) -> tuple[Draw, ...]:
     """Return each network's draw; networks with the same rows and seed get the same object."""
-    one_for_each = isinstance(rows, list | tuple) and not all(isinstance(row, int) for row in rows)
+    one_for_each = isinstance(rows, list | tuple) and not all(isinstance(row, Integral) for row in rows)
     given = for_each(rows if one_for_each else [rows] * len(seeds), len(seeds), "rows")
     positions = {id(own): _positions(own, n) for own in given}
     draws: dict[tuple[int, int], Draw] = {}
@@ -93,4 +97,4 @@ def _positions(rows: Any, n: int) -> Tensor:
     whole = index.ndim == 1 and not index.is_floating_point() and index.dtype != torch.bool
     if not whole or not len(index) or int(index.min()) < 0 or int(index.max()) >= n:
         raise ValueError(f"rows must hold positions from 0 to {n - 1}, at least one, or be a mask of {n} rows.")
-    return index.long()
+    return index.long().cpu()

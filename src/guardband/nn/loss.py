@@ -55,10 +55,6 @@ class IntervalLoss(MemberLoss):
             return low.square() + mid.square() + high.square()
         return low + (mid.square() if self.point == "mean" else mid) + high
 
-    def kind(self) -> object:
-        """Return what must be equal for two losses to be put together."""
-        return type(self), self.power, self.point
-
     def extra_repr(self) -> str:
         """Return the arguments, for ``repr``."""
         return f"tau={self.tau.tolist()}, power={self.power}, point={self.point!r}"

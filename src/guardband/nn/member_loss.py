@@ -32,16 +32,15 @@ class MemberLoss(nn.Module):
         return weighted_mean(self.rows(outputs, y), weight)
 
     def kind(self) -> object:
-        """Return what must be equal for two losses to be put together."""
-        return type(self)
+        """Return what must be equal for two losses to be put together: the class and its plain settings."""
+        settings = {name: value for name, value in vars(self).items() if name[0] != "_" and name != "training"}
+        return type(self), repr(sorted(settings.items()))
 
     def take(self: Loss, members: Sequence[int]) -> Loss:
         """Return the loss of some of the networks, in the order given."""
         some = copy.copy(self)
-        some._buffers = {
-            name: value[list(members)] if value is not None and value.ndim else value
-            for name, value in self._buffers.items()
-        }
+        own = {name: getattr(self, name) for name in self.per_member}
+        some._buffers = {name: value[list(members)] if value.ndim else value for name, value in own.items()}
         return some
 
     def together(self: Loss, others: Sequence[Loss]) -> Loss:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from guardband.nn.member_loss import MemberLoss
 
 LossFunction = Callable[..., Tensor]
-"""``(M, n, C), (M, n) or (n,) and perhaps weights (M, n) -> (M,)``."""
+"""``(M, n, C), (M, n) and, if rows have weights, (M, n) -> (M,)``, for any number of members."""
 
 
 class MixedLoss:
@@ -28,16 +29,29 @@ class MixedLoss:
         self._back = torch.cat([members for members, _ in self.parts]).argsort()
 
     def __call__(self, outputs: Tensor, y: Tensor, weight: Tensor | None = None) -> Tensor:
-        """Return each member's loss, ``(M, n, C), (M, n) or (n,) -> (M,)``."""
-        every = [
-            loss(outputs[members], *(t[members] if t.ndim == 2 else t for t in (y, weight) if t is not None))
-            for members, loss in self.parts
-        ]
+        """Return each member's loss, ``(M, n, C), (M, n) -> (M,)``."""
+        given = [t for t in (y, weight) if t is not None]
+        every = [loss(outputs[members], *(t[members] for t in given)) for members, loss in self.parts]
         return torch.cat(every)[self._back]
+
+    def __repr__(self) -> str:
+        return f"MixedLoss({', '.join(map(describe, self._losses))})"
 
     def take(self, members: Sequence[int]) -> LossFunction:
         """Return the loss of some members, in the order given."""
         return stack_losses([self._losses[i] for i in members], self._device)
+
+
+def describe(thing: object) -> str:
+    """Return words for a loss or a schedule that are the same in another process: no memory addresses."""
+    if isinstance(thing, functools.partial):
+        return f"partial({describe(thing.func)}, {thing.args}, {thing.keywords})"
+    if isinstance(thing, nn.Module | MixedLoss) or thing is None or isinstance(thing, str):
+        return repr(thing)
+    held = [cell.cell_contents for cell in getattr(thing, "__closure__", None) or ()]
+    plain = [value for value in held if isinstance(value, int | float | str | tuple)]
+    named = thing if hasattr(thing, "__qualname__") else type(thing)
+    return f"{named.__module__}.{named.__qualname__}{plain or ''}"
 
 
 def stack_losses(losses: Sequence[LossFunction], device: torch.device) -> LossFunction:

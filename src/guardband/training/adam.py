@@ -94,6 +94,7 @@ def clip_(gradients: Sequence[Tensor], limit: Tensor) -> None:
     """Scale each member's gradient to a norm of at most its limit ``(M,)``, over all its parameters."""
     squares = torch.stack([g.float().square().flatten(1).sum(1) for g in gradients])
     scale = (limit / squares.sum(0).sqrt().clamp(min=1e-30)).clamp(max=1)
+    scale = torch.where(limit.isinf(), 1.0, scale)  # also of a gradient that is infinite
     for g in gradients:
         g.mul_(along(scale, g))
 

@@ -49,19 +49,25 @@ class Rows:
 
 @dataclass(frozen=True)
 class Draw:
-    """Some rows, by position ``(n,)``, and the seed of the order in which they are drawn."""
+    """Some rows, by position ``(n,)`` on the host, and the seed of the order in which they are drawn."""
 
     index: Tensor
     seed: int
 
     def order(self, epoch: int) -> Tensor:
         """Return the positions in this epoch's order: it depends on the seed and the epoch alone."""
-        generator = torch.Generator(self.index.device).manual_seed(mixed_seed(self.seed, epoch))
-        return self.index[torch.randperm(len(self.index), generator=generator, device=self.index.device)]
+        generator = torch.Generator().manual_seed(mixed_seed(self.seed, epoch))
+        return self.index.index_select(0, torch.randperm(len(self.index), generator=generator))
 
-    def to(self, device: torch.device) -> Draw:
-        """Return the draw with its positions on a device."""
-        return Draw(self.index.to(device), self.seed)
+
+def orders(draws: Sequence[Draw], epoch: int) -> Tensor:
+    """Return the order of each group's rows in an epoch, ``(G, n)`` on the host."""
+    return torch.stack([draw.order(epoch) for draw in draws])
+
+
+def steps_of(draws: Sequence[Draw], batch_size: int) -> int:
+    """Return the number of batches of nearly equal size that make an epoch."""
+    return -(-len(draws[0].index) // batch_size)
 
 
 HeldOut = Sequence[Draw] | Iterable[Any]
@@ -92,7 +98,9 @@ class ResidentBatches:
 
     def pieces(self, epoch: int) -> Iterator[tuple[Tensor, ...]]:
         """Yield the positions ``(G, n)`` of each step's rows, in batches of nearly equal size."""
-        order = torch.stack([draw.order(epoch) for draw in self.draws])
+        order = orders(self.draws, epoch)
+        if self.rows.x.is_cuda:  # from memory that is not pinned it would wait for the device
+            order = order.pin_memory().to(self.rows.x.device, non_blocking=True)
         for part in torch.tensor_split(order, self.steps(), dim=1):
             yield (part,)
 
@@ -102,7 +110,7 @@ class ResidentBatches:
 
     def steps(self) -> int:
         """Return the number of steps in an epoch."""
-        return -(-len(self.draws[0].index) // self.batch_size)
+        return steps_of(self.draws, self.batch_size)
 
 
 @dataclass(frozen=True)
@@ -140,9 +148,19 @@ def pair(item: Any) -> tuple[Tensor, Tensor]:
     x, y = (torch.as_tensor(part) for part in item)
     if y.ndim != 1:
         raise ValueError(f"A loader's y must have the shape (n,), found {tuple(y.shape)}: use y.squeeze(-1).")
+    if len(x) != len(y):
+        raise ValueError(f"A loader's x and y must have as many rows, found {len(x)} and {len(y)}.")
     return x, y
 
 
 def mixed_seed(seed: int, step: int) -> int:
     """Return a seed for one step of a sequence: other seeds and other steps give unrelated ones."""
     return (seed * 0x9E3779B97F4A7C15 + step * 0xBF58476D1CE4E5B9) % 2**63
+
+
+def seed_generators(seed: int, device: torch.device) -> None:
+    """Seed the generators of the CPU and of this device; ``torch.manual_seed`` would seed those of all devices."""
+    torch.default_generator.manual_seed(seed)
+    if device.type == "cuda":
+        with torch.cuda.device(device):
+            torch.cuda.manual_seed(seed)

@@ -25,8 +25,13 @@ class Checkpoint:
         self._written = time.monotonic()
 
     def load(self) -> dict[str, Any] | None:
-        """Return the state that was saved last, None if there is none."""
-        if self._path is None or not self._path.exists():
+        """Return the state that was saved last, None if there is none; the folder must be one to write to."""
+        if self._path is None:
+            return None
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        if not os.access(self._path.parent, os.W_OK):
+            raise PermissionError(f"A checkpoint needs a folder that can be written to, found {self._path.parent}.")
+        if not self._path.exists():
             return None
         try:
             saved = torch.load(self._path, map_location="cpu", weights_only=True)
@@ -51,11 +56,10 @@ class Checkpoint:
         """Save a state in place of the last one."""
         if self._path is None:
             return
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = self._path.with_name(f"{self._path.name}.{os.getpid()}")
-        try:
-            torch.save({"job": self._job, "state": state}, unfinished)
-            unfinished.replace(self._path)
-        finally:
-            unfinished.unlink(missing_ok=True)
+        unfinished = self._path.with_name(f"{self._path.name}.unfinished")
+        with unfinished.open("wb") as file:
+            torch.save({"job": self._job, "state": state}, file)
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.replace(self._path)
         self._written = time.monotonic()

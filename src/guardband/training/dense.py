@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from guardband.nn.interval_gradient import IntervalGradient
 from guardband.nn.loss import IntervalLoss
 from guardband.nn.mixed import LossFunction
-from guardband.nn.ordering import OrderedTriple
+from guardband.nn.ordering import OrderedTriple, Ordering
 from guardband.training.adam import views
 from guardband.training.batches import Batch
 from guardband.training.members import Members, State, member_losses
@@ -31,7 +31,7 @@ class Chain:
     """The layers of a fully connected network: how names in its linear ones begin, and the ordering at its end."""
 
     linear: tuple[str, ...]
-    ordering: OrderedTriple | None
+    ordering: Ordering | None
 
 
 def chain_of(network: nn.Module) -> Chain | None:
@@ -50,7 +50,7 @@ def chain_of(network: nn.Module) -> Chain | None:
         return None
     if len(list(network.parameters())) != 2 * len(linear):
         return None
-    return Chain(tuple(name for name, _ in linear), last if isinstance(last, OrderedTriple) else None)
+    return Chain(tuple(name for name, _ in linear), last.ordering if isinstance(last, OrderedTriple) else None)
 
 
 class Dense(Members):
@@ -63,6 +63,7 @@ class Dense(Members):
     def __init__(self, networks: Sequence[nn.Module], chain: Chain, work: torch.dtype = torch.float32) -> None:
         self.size = len(networks)
         self._chain, self._work = chain, work
+        self._ordering = nn.Identity() if chain.ordering is None else OrderedTriple(chain.ordering)
         states = [network.state_dict() for network in networks]
         self._names = tuple(states[0])
         weights = [torch.stack([state[f"{name}weight"] for state in states]) for name in chain.linear]
@@ -86,7 +87,8 @@ class Dense(Members):
         """Return all outputs, ``(G, n, d) -> (M, n, C)``."""
         space = _Workspace()
         z = self._forward(self._augment(x, space), self._work_weights(), space)[-1].mT.float()
-        return z if self._chain.ordering is None else self._chain.ordering(z)
+        outputs: Tensor = self._ordering(z)
+        return outputs
 
     def parameters(self) -> list[Tensor]:
         """Return the tensors to train."""
@@ -144,6 +146,8 @@ class Dense(Members):
 
     def _augment(self, x: Tensor, space: _Workspace) -> Tensor:
         """Return the inputs with a column of ones and zeros to fill up, ``(G, n, d) -> (G, n, padded)``."""
+        if x.shape[2] != self._in_features:
+            raise ValueError(f"These networks take {self._in_features} inputs, found rows of {x.shape[2]}.")
         augmented = space.rows("input", (*x.shape[:2], len(self._constants)), self._constants)
         augmented[..., : self._in_features] = x
         return augmented
@@ -165,15 +169,13 @@ class Dense(Members):
 
     def _output_gradient(self, z: Tensor, batch: Batch, loss: LossFunction) -> Tensor:
         """Return the gradient with respect to the raw outputs, ``(M, C, n)``."""
-        ordering = self._chain.ordering
-        if isinstance(loss, IntervalLoss) and ordering is not None:
+        if type(loss) is IntervalLoss and self._chain.ordering is not None:
             if self._gradient_of is None or self._gradient_of[0] is not loss:
-                self._gradient_of = (loss, IntervalGradient(loss, ordering.ordering))
+                self._gradient_of = (loss, IntervalGradient(loss, self._chain.ordering))
             return self._gradient_of[1](z, batch.y, batch.weight)
         raw = z.mT.detach().requires_grad_()
         with torch.enable_grad():
-            outputs = raw if ordering is None else ordering(raw)
-            total = member_losses(outputs, batch, loss).sum()
+            total = member_losses(self._ordering(raw), batch, loss).sum()
         return torch.autograd.grad(total, raw)[0].mT.contiguous()
 
 
@@ -215,15 +217,16 @@ def _product(a: Tensor, b: Tensor, out: Tensor) -> None:
 
 def _leaves(module: nn.Module, name: str) -> list[tuple[str, nn.Module]] | None:
     """Return the modules that a nest of ``nn.Sequential`` runs, in order, or None if it is anything else."""
-    if module._forward_hooks or module._forward_pre_hooks or module._backward_hooks or module._backward_pre_hooks:
+    hooks = module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks
+    if any(hooks) or "forward" in vars(module):
         return None
     if not isinstance(module, nn.Sequential):
         return [(name and f"{name}.", module)] if type(module) in (nn.Linear, nn.ReLU, OrderedTriple) else None
     if type(module).forward is not nn.Sequential.forward:
         return None
     leaves: list[tuple[str, nn.Module]] = []
-    for child_name, child in module.named_children():
-        inner = _leaves(child, f"{name}.{child_name}" if name else child_name)
+    for child_name, child in module._modules.items():  # named_children leaves out what comes again
+        inner = None if child is None else _leaves(child, f"{name}.{child_name}" if name else child_name)
         if inner is None:
             return None
         leaves += inner

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,14 +12,15 @@ from torch import Tensor, nn
 
 from guardband.exceptions import SlowTrainingWarning, warn
 from guardband.nn.mixed import LossFunction, take_losses
-from guardband.training.batches import Draw, HeldOut, Rows, pair
+from guardband.training.batches import Draw, HeldOut, LoaderBatches, Rows, seed_generators
 from guardband.training.checkpoint import Checkpoint
 from guardband.training.fleet import Fleet
 from guardband.training.loop import train_loop
 from guardband.training.members import State
 from guardband.training.recipe import Recipe
 from guardband.training.search import Keeper, Search
-from guardband.training.task import Task, best_engine
+from guardband.training.squad import Squad
+from guardband.training.task import Engine, Task, best_engine
 
 FEWEST_TO_HOLD_OUT = 20
 
@@ -32,7 +34,10 @@ Judge = Callable[[int, Fleet], Tensor]
 
 @dataclass(frozen=True)
 class Trained:
-    """Trained members: parameters and buffers ``(M, ...)``, and the number of epochs that each kept."""
+    """Trained members: parameters and buffers ``(M, ...)``, and the number of epochs that each kept.
+
+    A member of which no epoch had a finite held-out loss is as it was given, and has kept 0 epochs.
+    """
 
     state: State
     epochs: tuple[int, ...]
@@ -82,9 +87,37 @@ class Job:
 
     def train(self) -> Trained:
         """Train the members and return them; the networks and the caller's random state are left alone."""
-        with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
-            torch.manual_seed(self.seed)
+        on_gpu = self.device.type == "cuda"
+        with (
+            torch.random.fork_rng(devices=[self.device] if on_gpu else []),
+            torch.cuda.device(self.device) if on_gpu else nullcontext(),
+            torch.inference_mode(False),
+            torch.enable_grad(),
+        ):
+            seed_generators(self.seed, self.device)
             return _Run(self).train()
+
+    def try_a_step(self) -> None:
+        """Compute gradients of the first network for two rows, to find what cannot be before anything is trained."""
+        first = replace(self.task("row").take([0]), draws=(Draw(self.draws[0].index[:2], 0),))
+        with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
+            Squad(first).try_gradients()
+
+    def task(self, engine: Engine) -> Task:
+        """Return what a fleet of all members is to do."""
+        return Task(
+            self.networks,
+            self.loss,
+            self.recipe.pace(len(self.networks)),
+            self.device,
+            self.rows,
+            self.draws,
+            self.loader,
+            self.recipe.batch_size,
+            self.recipe.precision,
+            engine,
+            self.seed,
+        )
 
 
 class _Run:
@@ -94,8 +127,7 @@ class _Run:
         self._job = job
         self._saved = job.checkpoint.load() or {"phase": None, "best": None}
         self._keeper = Keeper(job.networks)
-        example = self._example()
-        self._engine, reason = best_engine(job.networks, example)
+        self._engine, reason = best_engine(job.networks, self._example())
         if reason is not None:
             warn(
                 f"{len(job.networks)} networks cannot be stacked and train one after another: {reason}",
@@ -115,9 +147,9 @@ class _Run:
                 self._fixed(self._best_epochs())
             else:
                 self._fixed(recipe.pace(len(job.networks)).epochs)
+            job.checkpoint.save({"phase": "done", **self._kept()})
         except KeyboardInterrupt:
             raise TrainingInterrupted(self._trained()) from None
-        job.checkpoint.save({"phase": "done", **self._kept()})
         return self._trained()
 
     def _fixed(self, epochs: tuple[int, ...]) -> None:
@@ -127,7 +159,7 @@ class _Run:
             self._keeper.keep(torch.tensor([epoch <= own for own in epochs]), fleet.snapshot(), epoch)
             return torch.tensor([epoch >= own for own in epochs])
 
-        self._train("training", self._task(), max(epochs), judge)
+        self._train("training", self._job.task(self._engine), max(epochs), judge)
 
     def _early(self) -> None:
         """Train on most rows, and keep each member as it was when it did best on the others."""
@@ -136,17 +168,18 @@ class _Run:
         if job.held_out is None:
             parts = {id(draw): _part(draw, recipe.validation_share) for draw in job.draws}
             held_out = tuple(parts[id(draw)][0] for draw in job.draws)
-            task = replace(self._task(), draws=tuple(parts[id(draw)][1] for draw in job.draws))
+            task = replace(self._job.task(self._engine), draws=tuple(parts[id(draw)][1] for draw in job.draws))
         else:
-            held_out, task = job.held_out, self._task()
+            held_out, task = job.held_out, self._job.task(self._engine)
         search = Search(len(job.networks), recipe.patience)
 
         def judge(epoch: int, fleet: Fleet) -> Tensor:
-            self._keeper.keep(search.improved(epoch, fleet.losses(held_out)), fleet.snapshot(), epoch)
+            better = search.improved(epoch, fleet.losses(held_out))
+            if better.any():
+                self._keeper.keep(better, fleet.snapshot(), epoch)
             return search.ended
 
         self._train("training", task, recipe.max_epochs, judge, search)
-        search.best  # noqa: B018 - refuses a training that diverged
 
     def _best_epochs(self) -> tuple[int, ...]:
         """Return each member's number of epochs with the least loss, on average over folds.
@@ -160,7 +193,7 @@ class _Run:
         parts = {id(draw): _folds(draw, recipe.folds) for draw in job.draws}
         held_out = tuple(parts[id(draw)][fold][0] for fold in range(recipe.folds) for draw in job.draws)
         kept = tuple(parts[id(draw)][fold][1] for fold in range(recipe.folds) for draw in job.draws)
-        task = replace(self._task().take(list(range(size)) * recipe.folds), draws=kept)
+        task = replace(self._job.task(self._engine).take(list(range(size)) * recipe.folds), draws=kept)
         search = Search(size, recipe.patience)
 
         def judge(epoch: int, fleet: Fleet) -> Tensor:
@@ -168,49 +201,42 @@ class _Run:
             return search.ended.repeat(recipe.folds)
 
         self._train("cross-validation", task, recipe.max_epochs, judge, search)
-        self._saved = {"phase": None, "best": list(search.best)}
-        return search.best
+        best = search.best()
+        self._saved = {"phase": None, "best": list(best)}
+        return best
 
     def _train(self, phase: str, task: Task, epochs: int, judge: Judge, search: Search | None = None) -> None:
         """Train a fleet, from its checkpoint if there is one, and save checkpoints on the way."""
         job, saved = self._job, self._saved
-        fleet, first = Fleet(task), 1
         if saved["phase"] == phase:
             fleet, first = Fleet(task, saved["fleet"], saved["epoch"]), saved["epoch"] + 1
             self._keeper.load(saved["kept"], saved["kept_epochs"])
             if search is not None:
                 search.load(saved["search"])
+        else:
+            fleet, first = Fleet(task), 1
 
         def after_epoch(epoch: int) -> bool:
             finished = judge(epoch, fleet)
             over = bool(finished.all())
             job.progress(phase, epoch, epochs)
             if phase == "training" and job.after_epoch is not None:
-                over |= job.after_epoch(epoch, fleet.snapshot())
+                over |= job.after_epoch(epoch, self._as_they_are(fleet.snapshot(), finished))
             if not over:
                 fleet.dismiss(finished)
-            if job.checkpoint.due():
+            if not over and job.checkpoint.due():
                 state = {"phase": phase, "epoch": epoch, "fleet": fleet.state(), "best": saved["best"], **self._kept()}
                 job.checkpoint.save(state | ({"search": search.state()} if search is not None else {}))
             return over
 
         train_loop(fleet, first=first, epochs=epochs, after_epoch=after_epoch)
 
-    def _task(self) -> Task:
-        job = self._job
-        return Task(
-            job.networks,
-            job.loss,
-            job.recipe.pace(len(job.networks)),
-            job.device,
-            job.rows,
-            job.draws,
-            job.loader,
-            job.recipe.batch_size,
-            job.recipe.precision,
-            self._engine,
-            job.seed,
-        )
+    def _as_they_are(self, now: State, finished: Tensor) -> State:
+        """Return the members as they are, those that are finished as they were kept."""
+        state = {name: t.clone() for name, t in now.items()}
+        for name, t in self._keeper.kept.items():
+            state[name][finished] = t[finished]
+        return state
 
     def _trained(self) -> Trained:
         return Trained(self._keeper.kept, tuple(self._keeper.epochs.tolist()))
@@ -218,26 +244,23 @@ class _Run:
     def _kept(self) -> dict[str, Any]:
         return {"kept": self._keeper.kept, "kept_epochs": self._keeper.epochs}
 
-    def _example(self) -> Tensor | None:
+    def _example(self) -> Tensor:
         job = self._job
         if job.rows is not None:
             return job.rows.x[:2].to(job.device)
-        return pair(next(iter(job.loader or [])))[0][:2].to(job.device) if len(job.networks) > 1 else None
+        x, _ = next(LoaderBatches(job.loader or [], job.device, 1).pieces(0))
+        return x[:2]
 
 
 def _part(draw: Draw, share: float) -> tuple[Draw, Draw]:
-    """Return a share of the rows, at least one, and the others."""
+    """Return a share of the rows, at least one, and the others, at least one as well."""
     n = len(draw.index)
-    held_out, kept = _shuffled(draw).tensor_split([max(1, round(share * n))])
+    held_out, kept = draw.order(0).tensor_split([min(n - 1, max(1, round(share * n)))])
     return Draw(held_out, draw.seed), Draw(kept, draw.seed)
 
 
 def _folds(draw: Draw, folds: int) -> list[tuple[Draw, Draw]]:
     """Return for every fold its rows and the others."""
-    order = _shuffled(draw)
+    order = draw.order(0)
     held_out = order[: folds * (len(order) // folds)].view(folds, -1)
     return [(Draw(fold, draw.seed), Draw(order[~torch.isin(order, fold)], draw.seed)) for fold in held_out]
-
-
-def _shuffled(draw: Draw) -> Tensor:
-    return draw.order(0)

@@ -30,7 +30,7 @@ Saved = list[dict[str, Any]]
 
 @dataclass(frozen=True)
 class _Record:
-    """Members as they were after an epoch, on the host."""
+    """Members as they were after an epoch."""
 
     ids: Ids
     epoch: int
@@ -60,6 +60,7 @@ class Fleet:
             if "adam" in part
         ]
         self._squads: dict[Ids, Squad] = {}
+        self._epoch = saved_epoch
         self._can_wait = task.device.type == "cuda"
         self._take_turns = False
         self._lock = threading.Lock()
@@ -86,6 +87,7 @@ class Fleet:
 
     def epoch(self, epoch: int) -> None:
         """Train every member for one pass over its rows."""
+        self._epoch = epoch
         self._each(lambda ids: self._train(ids, epoch))
 
     def losses(self, held_out: HeldOut) -> Tensor:
@@ -128,8 +130,7 @@ class Fleet:
             self._squads.pop(ids, None)
             self._plan[place : place + 1] = [left] if left else []
             if left:
-                self._squads[left] = Squad(self._task.take(left))
-                self._squads[left].load(state.take([ids.index(i) for i in left]))
+                self._records.append(_Record(left, self._epoch, state.take([ids.index(i) for i in left])))
 
     def _each(self, work: Callable[[Ids], Any]) -> list[Any]:
         if self._pool is None:
@@ -143,7 +144,8 @@ class Fleet:
             self._squads[ids].epoch(epoch, self._stop)
         except RuntimeError as error:
             others = [other for other in self._squads if other != ids] if self._can_wait else []
-            if not out_of_memory(error) or (len(ids) == 1 and not others):
+            no_smaller = len(ids) == 1 or self._task.loader is not None  # a loader gives its batches once
+            if not out_of_memory(error) or (no_smaller and not others):
                 raise
         else:
             if self._take_turns:
@@ -221,9 +223,11 @@ def _matmul_precision(precision: Precision, device: torch.device) -> Iterator[No
     if device.type != "cuda":
         yield
         return
-    before = torch.get_float32_matmul_precision()
+    before = torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
     torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
+    torch.backends.cudnn.allow_tf32 = precision == "tf32"
     try:
         yield
     finally:
-        torch.set_float32_matmul_precision(before)
+        torch.set_float32_matmul_precision(before[0])
+        torch.backends.cudnn.allow_tf32 = before[1]

@@ -61,31 +61,34 @@ class GraphedStep:
     def _capture(self, shapes: Shapes, inputs: tuple[Tensor, ...]) -> None:
         torch.cuda.synchronize()
         torch.cuda.empty_cache()
-        if torch.cuda.mem_get_info()[0] < self._step_bytes + CAPTURE_BYTES:
+        needed = CAPTURE_BYTES + (self._step_bytes if self._pool is None else 0)  # later ones share the first one's
+        if torch.cuda.mem_get_info()[0] < needed:
             # A capture that runs out of memory on its way does not give back what it took.
-            raise torch.OutOfMemoryError("There is too little memory to capture a training step.")
+            return self._give_up("it would need more memory than there is")
         static, graph = [t.clone() for t in inputs], torch.cuda.CUDAGraph()
-        collects = gc.isenabled()
+        collects, stream = gc.isenabled(), torch.cuda.current_stream()
         gc.disable()  # to free another graph meanwhile would end the capture
         try:
             with torch.cuda.graph(graph, pool=self._pool, capture_error_mode="thread_local"):
                 self._step(*static)
         except RuntimeError as error:
-            if out_of_memory(error):
-                raise
-            self._possible = False
+            torch.cuda.set_stream(stream)  # a capture that fails leaves its own behind
             torch.cuda.synchronize()
-            reason = str(error).strip().split("\n")[0]
-            warn(
-                f"A training step cannot be captured as a CUDA graph and runs piece by piece: {reason}",
-                SlowTrainingWarning,
-            )
+            cause = error.__context__ or error  # to end the capture then fails as well
+            if isinstance(cause, RuntimeError) and out_of_memory(cause):
+                raise cause from None
+            self._give_up(str(cause).strip().split("\n")[0])
         else:
             self._pool = graph.pool()
             self._graphs[shapes] = (graph, static)
         finally:
             if collects:
                 gc.enable()
+        return None
+
+    def _give_up(self, reason: str) -> None:
+        self._possible = False
+        warn(f"A training step is not captured as a CUDA graph and runs piece by piece: {reason}", SlowTrainingWarning)
 
 
 def out_of_memory(error: RuntimeError) -> bool:

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 from guardband.training.fleet import Fleet
 
-AfterEpoch = Callable[[int], bool]
+EpochEnd = Callable[[int], bool]
 
 
-def train_loop(fleet: Fleet, *, first: int, epochs: int, after_epoch: AfterEpoch) -> None:
+def train_loop(fleet: Fleet, *, first: int, epochs: int, after_epoch: EpochEnd) -> None:
     """Train a fleet from the epoch ``first`` on, until ``after_epoch`` says stop or the epochs are over."""
     with fleet.at_work():
         for epoch in range(first, epochs + 1):

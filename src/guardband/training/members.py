@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from guardband.nn.mixed import LossFunction
 from guardband.training.batches import Batch
@@ -55,6 +56,25 @@ class Members(ABC):
         """Set all parameters and buffers from a snapshot."""
 
 
+def tensors_of(network: nn.Module) -> State:
+    """Return the parameters and buffers that a network saves, by name, as views of its own memory."""
+    return {name: t.detach() for name, t in network.state_dict().items() if isinstance(t, Tensor)}
+
+
+def stacked_state(networks: Sequence[nn.Module]) -> State:
+    """Return the networks' parameters and buffers, copied, ``(M, ...)`` each."""
+    states = [tensors_of(network) for network in networks]
+    return {name: torch.stack([state[name] for state in states]) for name in states[0]}
+
+
+@torch.no_grad()
+def write_state(networks: Sequence[nn.Module], state: State) -> None:
+    """Set the networks' parameters and buffers from a state, ``(M, ...)`` each."""
+    for i, network in enumerate(networks):
+        for name, t in tensors_of(network).items():
+            t.copy_(state[name][i])
+
+
 def member_losses(outputs: Tensor, batch: Batch, loss: LossFunction) -> Tensor:
     """Return each member's loss, ``(M, n, C) -> (M,)``."""
     losses = loss(outputs, batch.y) if batch.weight is None else loss(outputs, batch.y, batch.weight)
@@ -76,4 +96,4 @@ def autograd(members: Members, parameters: list[Tensor], batch: Batch, loss: Los
     with torch.enable_grad():
         total = member_losses(at_least_float32(members(batch.x)), batch, loss).sum()
     gradients = torch.autograd.grad(total, parameters, allow_unused=True, materialize_grads=True)
-    return [gradient.contiguous() for gradient in gradients]
+    return [(g.to_dense() if g.layout != torch.strided else g).contiguous() for g in gradients]

@@ -41,15 +41,16 @@ def _cut(task: Task, members: Sequence[int], most: int) -> list[Ids]:
         else:
             groups.append([i])
     squads: list[list[int]] = []
+    last = 0
     for group in groups:
         pieces = max(-(-len(group) // most), _fewest(task, group, len(groups)))
         for piece in range(pieces):
             part = group[piece * len(group) // pieces : (piece + 1) * len(group) // pieces]
-            alike = squads and pieces == 1 and len(squads[-1]) % len(part) == 0 and len(squads[-1]) + len(part) <= most
-            if alike:
+            if pieces == 1 and len(part) == last and len(squads[-1]) + len(part) <= most:
                 squads[-1] += part
             else:
                 squads.append(part)
+            last = len(part) if pieces == 1 else 0
     return [tuple(squad) for squad in squads]
 
 
@@ -75,9 +76,14 @@ def _member_bytes(task: Task, members: Sequence[int]) -> int:
     """Return the device memory that a member takes: measured on a step of some, a kept copy added."""
     torch.cuda.empty_cache()
     before = torch.cuda.memory_reserved(task.device)
-    squad = Squad(task.take(members))
-    with torch.random.fork_rng(devices=[task.device]):
-        squad.try_gradients()
+    try:
+        squad = Squad(task.take(members))
+        with torch.random.fork_rng(devices=[task.device]):
+            squad.try_gradients()
+    except torch.OutOfMemoryError:
+        if len(members) > 1:
+            return _member_bytes(task, members[: len(members) // 2])
+        raise
     torch.cuda.synchronize(task.device)
     taken = torch.cuda.memory_reserved(task.device) - before
     return (taken + sum(p.nbytes for p in squad.members.parameters())) // len(members) + 1

@@ -47,11 +47,11 @@ class Recipe:
         for name in ("batch_size", "max_epochs", "patience"):
             if not _is_count(getattr(self, name)):
                 raise ValueError(f"{name} must be a whole number of at least 1, found {getattr(self, name)!r}.")
-        if not all(rate > 0 for rate in _each(self.learning_rate)):
+        if not all(_is_number(rate) and rate > 0 for rate in _each(self.learning_rate)):
             raise ValueError(f"learning_rate must be positive, found {self.learning_rate}.")
-        if not all(decay >= 0 for decay in _each(self.weight_decay)):
+        if not all(_is_number(decay) and decay >= 0 for decay in _each(self.weight_decay)):
             raise ValueError(f"weight_decay must not be negative, found {self.weight_decay}.")
-        if not all(limit is None or limit > 0 for limit in _each(self.clip)):
+        if not all(limit is None or (_is_number(limit) and limit > 0) for limit in _each(self.clip)):
             raise ValueError(f"clip must be positive, or None for no limit, found {self.clip}.")
         if not all(word is None or callable(word) or word in SCHEDULES for word in _each(self.schedule)):
             words = ", ".join(f'"{word}"' for word in SCHEDULES)
@@ -77,6 +77,10 @@ class Recipe:
 
 def _each(value: Any) -> Sequence[Any]:
     return value if isinstance(value, list | tuple) else (value,)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
 def _is_count(value: object) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from guardband.training.members import State
+from guardband.training.members import State, stacked_state
 
 
 class Search:
@@ -31,9 +31,8 @@ class Search:
         """Which members' searches have ended, ``(M,)``."""
         return ~self._searching
 
-    @property
     def best(self) -> tuple[int, ...]:
-        """Each member's best epoch so far; refused where no epoch had a finite loss."""
+        """Return each member's best epoch so far; refused where no epoch had a finite loss."""
         if not self._least.isfinite().all():
             raise ValueError("Training diverged: no epoch had a finite loss. Lower the learning rate.")
         return tuple(self._best.tolist())
@@ -48,11 +47,10 @@ class Search:
 
 
 class Keeper:
-    """Remembers members as they were at their own best epoch; at first as the networks are given."""
+    """Remembers members as they were at their own best epoch; at first as they are given, at epoch 0."""
 
     def __init__(self, networks: Sequence[nn.Module]) -> None:
-        states = [network.state_dict() for network in networks]
-        self.kept: State = {name: torch.stack([state[name] for state in states]) for name in states[0]}
+        self.kept = stacked_state(networks)
         self.epochs = torch.zeros(len(networks), dtype=torch.int)
 
     def keep(self, which: Tensor, now: State, epoch: int) -> None:

@@ -11,15 +11,15 @@ import torch
 from torch import Tensor
 
 from guardband.training.adam import Adam, coefficients
-from guardband.training.batches import Batch, HeldOut, LoaderBatches, mixed_seed
+from guardband.training.batches import Batch, HeldOut, LoaderBatches, mixed_seed, seed_generators
 from guardband.training.dense import Dense
-from guardband.training.graph import GraphedStep
+from guardband.training.graph import GraphedStep, out_of_memory
 from guardband.training.members import State, at_least_float32, member_losses
 from guardband.training.step import Step
 from guardband.training.task import Task, grouped
 
 BLOCKS = 4
-"""Held-out rows are judged in blocks of so many batches."""
+"""Held-out rows are judged in blocks of so many batches, or where memory is short, of one."""
 
 
 class Interrupted(Exception):
@@ -72,8 +72,8 @@ class Squad:
     def epoch(self, epoch: int, stop: threading.Event) -> None:
         """Train for one pass over the batches."""
         self.members.train()
-        if not isinstance(self.members, Dense):  # nothing in a dense network is random
-            torch.manual_seed(mixed_seed(self._task.seed, epoch))
+        if not isinstance(self.members, Dense) or self._task.rows is None:  # what is random is dropout, or a loader
+            seed_generators(mixed_seed(self._task.seed, epoch), self._task.device)
         per_step = self._coefficients(epoch)
         for i, pieces in enumerate(self._source.pieces(epoch)):
             if stop.is_set():
@@ -87,9 +87,17 @@ class Squad:
     def losses(self, held_out: HeldOut) -> Tensor:
         """Return each member's mean loss on its held-out rows, or on a loader's, ``(M,)`` on the CPU."""
         self.members.train(False)
+        try:
+            return self._losses(held_out, BLOCKS)
+        except RuntimeError as error:
+            if not out_of_memory(error):
+                raise
+        return self._losses(held_out, 1)
+
+    def _losses(self, held_out: HeldOut, blocks: int) -> Tensor:
         total = torch.zeros(self._task.size, dtype=torch.float64, device=self._task.device)
         mass = torch.zeros_like(total)
-        for batch in self._blocks(held_out):
+        for batch in self._blocks(held_out, blocks):
             with self._step.autocast():
                 outputs = at_least_float32(self.members(batch.x))
             weight = torch.ones_like(batch.y) if batch.weight is None else batch.weight
@@ -111,14 +119,14 @@ class Squad:
         self._adam.load(state.adam)
         self._done = state.done
 
-    def _blocks(self, held_out: HeldOut) -> Iterator[Batch]:
+    def _blocks(self, held_out: HeldOut, blocks: int) -> Iterator[Batch]:
         size, device, rows = self._task.size, self._task.device, self._task.rows
         if rows is None:
             source = LoaderBatches(held_out, device, size)
             yield from (source.batch(*pieces) for pieces in source.pieces(0))
             return
         index = torch.stack([draw.index for draw in grouped(list(held_out))])
-        for part in torch.split(index, BLOCKS * self._task.batch_size, dim=1):
+        for part in torch.split(index.to(rows.x.device), blocks * self._task.batch_size, dim=1):
             batch = rows.at(part, size)
             weight = None if batch.weight is None else batch.weight.to(device)
             yield Batch(batch.x.to(device), batch.y.to(device), weight)

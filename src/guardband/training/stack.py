@@ -11,7 +11,7 @@ from torch.func import functional_call, stack_module_state, vmap
 
 from guardband.nn.mixed import LossFunction
 from guardband.training.batches import Batch
-from guardband.training.members import Members, State, autograd
+from guardband.training.members import Members, State, autograd, stacked_state, tensors_of, write_state
 
 
 class Stack(Members):
@@ -19,9 +19,10 @@ class Stack(Members):
 
     def __init__(self, networks: Sequence[nn.Module]) -> None:
         self.size = len(networks)
-        self._skeleton = copy.deepcopy(networks[0]).to("meta")
+        self._skeleton = copy.deepcopy(networks[0])
         self._parameters, self._buffers = stack_module_state(list(networks))
         self._trained = [p for p in self._parameters.values() if p.requires_grad]
+        self._named = _saved_names(networks[0])
 
     def __call__(self, x: Tensor) -> Tensor:
         """Return all outputs, ``(G, n, ...) -> (M, n, C)``."""
@@ -69,11 +70,12 @@ class Stack(Members):
                 t.copy_(state[name])
 
     def _state(self) -> State:
-        return self._parameters | self._buffers
+        every = self._parameters | self._buffers
+        return {name: every[first] for name, first in self._named.items()}
 
 
 class Row(Members):
-    """Networks run one after another: for modules that cannot be stacked, and for training one in place.
+    """Networks run one after another, for modules that cannot be stacked; they are trained in place.
 
     Several networks become views into stacked tensors, so that they are trained through these.
     """
@@ -106,13 +108,11 @@ class Row(Members):
 
     def snapshot(self) -> State:
         """Return a copy of all parameters and buffers."""
-        states = [network.state_dict() for network in self._networks]
-        return {name: torch.stack([state[name] for state in states]) for name in states[0]}
+        return stacked_state(self._networks)
 
     def restore(self, state: State) -> None:
         """Set all parameters and buffers from a snapshot."""
-        for i, network in enumerate(self._networks):
-            network.load_state_dict({name: t[i] for name, t in state.items()})
+        write_state(self._networks, state)
 
 
 def stack(networks: Sequence[nn.Module], example: Tensor) -> Members:
@@ -126,31 +126,50 @@ def stack(networks: Sequence[nn.Module], example: Tensor) -> Members:
 
 
 def why_not_stacked(networks: Sequence[nn.Module], example: Tensor) -> str | None:
-    """Return why the networks cannot be stacked, or None if they can: a step is tried, and outputs compared."""
-    try:
-        tried = Stack(networks)
-        with torch.random.fork_rng(devices=[example.device] if example.is_cuda else []):
+    """Return why the networks cannot be stacked, or None if they can.
+
+    Copies with parameters moved at random are tried: a step, then whether the stack puts out what each network
+    does, in eval mode and, if nothing there is random, in training, and whether buffers end up the same.
+    """
+    with torch.random.fork_rng(devices=[example.device] if example.is_cuda else []), torch.enable_grad():
+        try:
+            copies = [copy.deepcopy(network) for network in networks]
+            for p in (p for one in copies for p in one.parameters()):
+                p.data += 0.1 * torch.randn_like(p)
+            tried = Stack(copies)
+            tried.train()
             torch.autograd.grad(tried(example[None]).sum(), tried._trained, allow_unused=True)
-        tried = Stack(networks)
-        tried.train(False)
-        with torch.no_grad():
-            together, alone = tried(example[None]), _eval_outputs(networks, example)
-    except (RuntimeError, ValueError, TypeError) as error:
-        return str(error).strip().split("\n")[0]
-    if together.shape != alone.shape or not torch.allclose(together, alone, rtol=1e-3, atol=1e-4, equal_nan=True):
-        return "as a stack they put out something else than each alone, so their code must differ"
-    return None
+            alike = all(_runs_alike(copies, example, training) for training in (False, True))
+        except Exception as error:  # whatever a user's code raises
+            return f"{type(error).__name__}: {str(error).strip()}".split("\n")[0]
+    return None if alike else "as a stack they do something else than each alone, so their code must differ"
 
 
-def _eval_outputs(networks: Sequence[nn.Module], x: Tensor) -> Tensor:
-    """Return what each network puts out in eval mode, ``(M, n, C)``, and leave its mode alone."""
-    outputs = []
-    for network in networks:
-        modes = {module: module.training for module in network.modules()}
-        outputs.append(network.eval()(x))
-        for module, mode in modes.items():
-            module.training = mode
-    return torch.stack(outputs)
+@torch.no_grad()
+def _runs_alike(networks: Sequence[nn.Module], x: Tensor, training: bool) -> bool:
+    stacked, alone = Stack(networks), Row([copy.deepcopy(network) for network in networks])
+    again = Row([copy.deepcopy(networks[0])])
+    for members in (stacked, alone, again):
+        members.train(training)
+    outputs, own = stacked(x[None]), alone(x[None])
+    if training and not torch.equal(again(x[None])[0], own[0]):
+        return True  # what is random cannot be compared
+    ours, theirs = stacked.snapshot(), alone.snapshot()
+    return _close(outputs, own) and all(_close(ours[name].float(), t.float()) for name, t in theirs.items())
+
+
+def _close(a: Tensor, b: Tensor) -> bool:
+    return a.shape == b.shape and torch.allclose(a, b, rtol=1e-3, atol=1e-4, equal_nan=True)
+
+
+def _saved_names(network: nn.Module) -> dict[str, str]:
+    """Return for each name in a network's state the first name of the same tensor: tied weights have several."""
+    every = [*network.named_parameters(remove_duplicate=False), *network.named_buffers(remove_duplicate=False)]
+    names = {name: id(t) for name, t in every}
+    first: dict[int, str] = {}
+    for name, number in names.items():
+        first.setdefault(number, name)
+    return {name: first[names[name]] for name in tensors_of(network)}
 
 
 def _each(run: Callable[..., Tensor], x_axis: int | None) -> Callable[..., Tensor]:

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from guardband.training.batches import Batch, Draw, Rows
+from guardband.training.batches import Batch, Draw, Rows, orders, steps_of
 
 AHEAD = 3
-"""Loads on their way at a time: one in use, one that has come, one that is being gathered."""
-LOAD = 16
-"""Steps whose batches are gathered and sent as one load: threads and copies cost more than their rows."""
+"""Loads that wait for their steps; one more is in use, and one is being gathered."""
+LOAD_STEPS, LOAD_BYTES = 16, 2**26
+"""Steps whose batches are gathered and sent as one load, and its size: threads and copies cost more than few rows."""
 
 Sent = tuple[list[int], tuple[Tensor, ...], torch.cuda.Event | None]
 """A load: the sizes of its batches, its tensors, and the event of their arrival."""
@@ -33,7 +33,7 @@ class StreamedBatches:
 
     def pieces(self, epoch: int) -> Iterator[tuple[Tensor, ...]]:
         """Yield the inputs, responses and perhaps weights of each step, on the device."""
-        order = torch.stack([draw.order(epoch) for draw in self.draws])
+        order = orders(self.draws, epoch)
         sent: queue.Queue[Sent | BaseException | None] = queue.Queue(AHEAD)
         stop = threading.Event()
         sender = threading.Thread(target=self._send, args=(order, sent, stop), daemon=True)
@@ -58,16 +58,18 @@ class StreamedBatches:
 
     def steps(self) -> int:
         """Return the number of steps in an epoch."""
-        return -(-len(self.draws[0].index) // self.batch_size)
+        return steps_of(self.draws, self.batch_size)
 
     def _send(self, order: Tensor, sent: queue.Queue[Sent | BaseException | None], stop: threading.Event) -> None:
         try:
             road = _Road(self.device)
             parts = torch.tensor_split(order, self.steps(), dim=1)
-            for first in range(0, len(parts), LOAD):
+            step_bytes = parts[0].numel() * self.rows.x[0].nbytes
+            steps = max(1, min(LOAD_STEPS, LOAD_BYTES // step_bytes))
+            for first in range(0, len(parts), steps):
                 if stop.is_set():
                     return
-                load = parts[first : first + LOAD]
+                load = parts[first : first + steps]
                 sizes = [part.shape[1] for part in load]
                 sent.put((sizes, *road.send(self.rows, torch.cat(load, dim=1), self.size)))
             sent.put(None)
@@ -81,22 +83,21 @@ class _Road:
     def __init__(self, device: torch.device) -> None:
         self._device = device
         self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]
-        self._slots: list[tuple[dict[int, Tensor], torch.cuda.Event]] = []
+        self._slots: list[tuple[Tensor, torch.cuda.Event]] = []
         self._turn = 0
 
     def send(self, rows: Rows, index: Tensor, size: int) -> tuple[tuple[Tensor, ...], torch.cuda.Event | None]:
         """Return the tensors of a batch on their way."""
         if self._stream is None:
             return _tensors(rows.at(index, size)), None
+        n = index.numel()
         if len(self._slots) < AHEAD:
-            self._slots.append(({}, _event()))
+            first = torch.empty((n, *rows.x.shape[1:]), dtype=rows.x.dtype, pin_memory=True)  # no later load is larger
+            self._slots.append((first, _event()))
         inputs, left = self._slots[self._turn % AHEAD]
         self._turn += 1
         left.synchronize()  # the copy that last left from this slot has been made
-        n = index.numel()
-        if n not in inputs:
-            inputs[n] = torch.empty((n, *rows.x.shape[1:]), dtype=rows.x.dtype, pin_memory=True)
-        tensors = _tensors(rows.at(index, size, inputs[n]))
+        tensors = _tensors(rows.at(index, size, inputs[:n]))
         with torch.cuda.stream(self._stream):
             moved = tuple(t.to(self._device, non_blocking=True) for t in tensors)
             left.record(self._stream)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from guardband.nn.mixed import LossFunction, take_losses
-from guardband.training.batches import Draw, LoaderBatches, ResidentBatches, Rows, Source
+from guardband.training.batches import Draw, LoaderBatches, ResidentBatches, Rows, Source, mixed_seed
 from guardband.training.dense import Dense, chain_of
 from guardband.training.members import Members
 from guardband.training.pace import Pace
@@ -56,11 +56,14 @@ class Task:
             pace=self.pace.take(members),
             rows=None if self.rows is None else self.rows.take(members),
             draws=tuple(self.draws[i] for i in members) if self.draws else (),
+            seed=mixed_seed(self.seed, members[0]),
         )
 
     def members(self) -> Members:
         """Return fresh copies of the networks, ready to train."""
-        if self.engine == "dense" and (chain := chain_of(self.networks[0])):
+        if self.engine == "dense":
+            chain = chain_of(self.networks[0])
+            assert chain is not None
             return Dense(self.networks, chain, torch.bfloat16 if self.precision == "bf16" else torch.float32)
         if self.engine == "stack":
             return Stack(self.networks)
@@ -88,17 +91,15 @@ def grouped(draws: Sequence[Draw]) -> list[Draw]:
     return [run[0] for run in runs] if len({len(run) for run in runs}) == 1 else list(draws)
 
 
-def best_engine(networks: Sequence[nn.Module], example: Tensor | None) -> tuple[Engine, str | None]:
+def best_engine(networks: Sequence[nn.Module], example: Tensor) -> tuple[Engine, str | None]:
     """Return how to run the networks, and why they cannot run as one if they cannot.
 
-    ``example`` is a batch of rows ``(n, ...)`` to try; without one, networks stand in a row.
+    ``example`` is a batch of rows ``(n, ...)`` to try.
     """
-    chains = [chain_of(network) for network in networks]
-    if chains[0] is not None and (example is None or example.ndim == 2):
-        first = chains[0]
-        if all(chain is not None and str(chain) == str(first) for chain in chains):
-            return "dense", None
-    if len(networks) == 1 or example is None:
+    chains = {chain_of(network) for network in networks}
+    if len(chains) == 1 and None not in chains and example.ndim == 2:
+        return "dense", None
+    if len(networks) == 1:
         return "row", None
     reason = why_not_stacked(networks, example)
     return ("stack", None) if reason is None else ("row", reason)

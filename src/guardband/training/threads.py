@@ -12,6 +12,7 @@ import torch
 _lock = threading.Lock()
 _inside = 0
 _outside_threads = 1
+_own = threading.local()
 
 
 def allowed_threads() -> int:
@@ -24,17 +25,22 @@ def allowed_threads() -> int:
 
 @contextmanager
 def one_thread_each() -> Iterator[None]:
-    """Let every operation run on the thread that calls it; the caller's number comes back when the last has left."""
+    """Let every operation run on the thread that calls it.
+
+    torch counts threads for each calling thread: each that enters here gets its number back when it leaves.
+    """
     global _inside, _outside_threads
     with _lock:
         if _inside == 0:
             _outside_threads = torch.get_num_threads()
-            torch.set_num_threads(1)
         _inside += 1
+    _own.depth = getattr(_own, "depth", 0) + 1
+    torch.set_num_threads(1)
     try:
         yield
     finally:
+        _own.depth -= 1
+        if _own.depth == 0:
+            torch.set_num_threads(_outside_threads)
         with _lock:
             _inside -= 1
-            if _inside == 0:
-                torch.set_num_threads(_outside_threads)
