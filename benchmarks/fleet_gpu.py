@@ -185,7 +185,7 @@ def stream() -> dict[str, float]:
             return seconds(lambda: gb.train(members, (x, y), losses, epochs=epochs, learning_rate=0.01))
 
         taken(1)
-        return (taken(6) - taken(1)) / 5
+        return statistics.median((taken(41) - taken(1)) / 40 for _ in range(3))
 
     resident, streamed = (epoch(share) / STEPS * 1e6 for share in (0.5, 0.0))
     print(f"\nA step of 10 networks: rows on the device {resident:.0f} us, streamed from the host {streamed:.0f} us")

@@ -106,9 +106,8 @@ def test_losses_rates_and_limits_of_their_own_in_one_graph():
 
 
 def test_a_loader_of_changing_sizes():
-    x, y = data(1000)
-    sizes = [100, 37, 64, 100, 37, 64, 100, 37, 64, 100, 37, 64, 100, 37, 64, 4]
-    sizes[-1] = 1000 - sum(sizes[:-1])
+    sizes = [100, 37, 64] * 5 + [4]
+    x, y = data(sum(sizes))
     batches = list(zip(x.split(sizes), y.split(sizes), strict=True))
     together = gb.train(networks("dense"), batches, IntervalLoss(TAUS), epochs=4, learning_rate=0.01)
     for i, net in enumerate(networks("dense")):
