@@ -161,6 +161,7 @@ def memory() -> dict[str, float]:
         "parameters, gradients, two moments": 4 * parameters,
         "the networks given, a kept and a last copy": 3 * parameters,
         "one batch: a layer and its gradient": 2 * members * UNITS * BATCH * 4 / 1e6,
+        "cuBLAS's workspaces, of two streams": 2 * 2**25 / 1e6,
     }
     print("\nMemory of 10 levels x 10 repetitions, MB")
     for name, size in parts.items():

@@ -456,6 +456,7 @@ def sharing():
         ({"seed": None}, "seed must be a whole number"),
         ({"seed": 2**70}, "seed must be a whole number"),
         ({"data": (torch.full((5, D), torch.nan), torch.zeros(5))}, "finite"),
+        ({"data": (torch.eye(5, D), torch.tensor([0, 1, torch.inf, 2, 3]))}, "finite"),
         ({"data": (torch.zeros(5, 1), torch.zeros(5))}, "shapes cannot be multiplied|take 3 inputs"),
         ({"data": [(torch.zeros(5, 1), torch.zeros(5))]}, "take 3 inputs"),
         ({"data": [(torch.zeros(5, D), torch.zeros(1))]}, "as many rows"),

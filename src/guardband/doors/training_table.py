@@ -67,7 +67,7 @@ def _rows(data: tuple[Any, ...], size: int) -> Rows:
     if x.ndim < 2 or len(x) == 0:
         raise ValueError(f"x must have the shape (n, ...) with at least one row, found {tuple(x.shape)}.")
     y = others[0].float()
-    if not bool(y.isfinite().all()) or not bool(x.isfinite().all()):
+    if not _finite(y) or not _finite(x):
         raise ValueError("x and y must be finite, found a number that is not.")
     if tuple(y.shape) not in ((len(x),), (size, len(x))):
         raise ValueError(f"y must have the shape ({len(x)},) or ({size}, {len(x)}), found {tuple(y.shape)}.")
@@ -75,6 +75,14 @@ def _rows(data: tuple[Any, ...], size: int) -> Rows:
     if weight is not None and (weight.shape != x.shape[:1] or bool((weight < 0).any())):
         raise ValueError(f"weight must have the shape ({len(x)},) and not be negative, found {tuple(weight.shape)}.")
     return Rows(x, y, weight)
+
+
+def _finite(values: Tensor) -> bool:
+    """Whether all numbers are finite, without a copy of them: the extremes of any that are not are not."""
+    if not values.is_floating_point():
+        return True
+    least, most = values.aminmax()
+    return bool(least.isfinite() & most.isfinite())
 
 
 def _draws(rows: Any, seeds: Sequence[int], n: int) -> tuple[Draw, ...]:
