@@ -454,3 +454,15 @@ def test_a_gpu_gives_intervals_too(device, small):
         pytest.skip("needs a GPU")
     bands = quick(device=device).fit(*small).predict_interval(small[0])
     assert np.isfinite(bands.upper).all()
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda d: torch.nn.Sequential(torch.nn.Linear(d, 4), gb.nn.TripleHead(4)).double(),
+        lambda d: torch.nn.Sequential(torch.nn.LazyLinear(4), gb.nn.TripleHead(4)),
+    ],
+)
+def test_a_network_of_other_numbers_or_of_no_shape_yet_is_refused(build, small):
+    with pytest.raises(ValueError, match="parameters of known shape in float32"):
+        gb.IntervalRegressor(network=build).fit(*small)

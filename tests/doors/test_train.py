@@ -485,7 +485,8 @@ def test_settings_may_be_numpys():
     x, y = data()
     settings = {"epochs": np.array([2, 3]), "learning_rate": np.array([0.01, 0.02]), "seed": np.arange(2)}
     ours = gb.train([network(0), network(1)], (x, y), IntervalLoss(0.1), rows=list(np.arange(200)), **settings)
-    settings = {"epochs": [2, 3], "learning_rate": [0.01, 0.02], "seed": [0, 1]}
+    rates = torch.tensor([0.01, 0.02], dtype=torch.float64)
+    settings = {"epochs": [2, 3], "learning_rate": rates, "seed": list(np.arange(2))}
     expected = gb.train([network(0), network(1)], (x, y), IntervalLoss(0.1), rows=torch.arange(200), **settings)
     assert_same(expected, ours, 0)
     gb.train(network(), (x, y), IntervalLoss(0.1), epochs=np.int64(2))
@@ -665,11 +666,17 @@ def test_memory_that_is_short_for_held_out_rows_is_taken_in_smaller_blocks(monke
     assert blocks[:2] == [4, 1]
 
 
-def test_within_no_grad_and_with_sparse_gradients():
-    x, y = data()
-    with torch.no_grad():
-        net = gb.train([network(0), network(1)], (x, y), IntervalLoss(0.1), epochs=2)
-    assert_same(gb.train([network(0), network(1)], (x, y), IntervalLoss(0.1), epochs=2), net, 0)
+@pytest.mark.parametrize("kind", ["dense", "stacked"])
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_the_callers_gradient_mode_does_not_matter(mode, kind):
+    (x, y), build = data(), ARCHITECTURES[kind]
+    networks = [build(0), build(1)]
+    with mode():
+        gb.train(networks, (x, y), IntervalLoss(0.1), epochs=2)
+    assert_same(gb.train([build(0), build(1)], (x, y), IntervalLoss(0.1), epochs=2), networks, 0)
+
+
+def test_sparse_gradients():
     words = nn.Sequential(nn.Embedding(7, 4, sparse=True), nn.Flatten(), nn.Linear(8, 1))
     before = copy.deepcopy(words)
     gb.train(words, (torch.randint(7, (50, 2)), torch.randn(50)), AbsoluteLoss(), epochs=2)

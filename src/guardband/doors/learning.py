@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import nn
+from torch.nn.parameter import is_lazy
 
 from guardband.data.encoder import Encoder, PlainNumbers, TableEncoder
 from guardband.data.table import Table
@@ -55,6 +56,8 @@ class Architecture:
                 network = self.builder(in_features)
         if not isinstance(network, nn.Module):
             raise TypeError(f"network must build a torch.nn.Module, found {type(network).__name__}.")
+        if any(is_lazy(p) or p.dtype != torch.float32 for p in network.parameters()):
+            raise ValueError("network must build a module with parameters of known shape in float32, found others.")
         return network.to(device)
 
 

@@ -131,8 +131,10 @@ def train(
 
 
 def _plain(value: Any) -> Any:
-    """Return numpy's arrays and numbers as Python's."""
-    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+    """Return numbers of numpy and torch, and arrays and lists of them, as Python's."""
+    if isinstance(value, list | tuple):
+        return [_plain(own) for own in value]
+    return value.tolist() if isinstance(value, np.ndarray | np.generic | torch.Tensor) else value
 
 
 def _recipe(epochs: Any, validation: Any, **settings: Any) -> Recipe:

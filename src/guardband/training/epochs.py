@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -87,6 +87,19 @@ class Job:
 
     def train(self) -> Trained:
         """Train the members and return them; the networks and the caller's random state are left alone."""
+        with self._apart():
+            seed_generators(self.seed, self.device)
+            return _Run(self).train()
+
+    def try_a_step(self) -> None:
+        """Compute gradients of the first network for two rows, to find what cannot be before anything is trained."""
+        first = replace(self.task("row").take([0]), draws=(Draw(self.draws[0].index[:2], 0),))
+        with self._apart():
+            Squad(first).try_gradients()
+
+    @contextmanager
+    def _apart(self) -> Iterator[None]:
+        """Leave the caller's random state alone, and let neither its device nor its gradient mode matter."""
         on_gpu = self.device.type == "cuda"
         with (
             torch.random.fork_rng(devices=[self.device] if on_gpu else []),
@@ -94,14 +107,7 @@ class Job:
             torch.inference_mode(False),
             torch.enable_grad(),
         ):
-            seed_generators(self.seed, self.device)
-            return _Run(self).train()
-
-    def try_a_step(self) -> None:
-        """Compute gradients of the first network for two rows, to find what cannot be before anything is trained."""
-        first = replace(self.task("row").take([0]), draws=(Draw(self.draws[0].index[:2], 0),))
-        with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
-            Squad(first).try_gradients()
+            yield
 
     def task(self, engine: Engine) -> Task:
         """Return what a fleet of all members is to do."""
