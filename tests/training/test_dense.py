@@ -61,6 +61,17 @@ def test_other_losses_and_networks_without_an_ordering(build):
         torch.testing.assert_close(ours[name], value, atol=1e-6, rtol=1e-4)
 
 
+@pytest.mark.parametrize("activation", ["gelu", "silu", "mish", "elu", "tanh"])
+def test_other_activations(activation):
+    given, data = networks(3, (8, 6), activation=activation), batch(1, 3)
+    dense, row, loss = Dense(given, chain_of(given[0])), Row(given), IntervalLoss([0.1, 0.2, 0.3])
+    with torch.no_grad():
+        torch.testing.assert_close(dense(data.x), row(data.x))
+    ours, theirs = (by_name(members, members.gradients(data, loss)) for members in (dense, row))
+    for name, value in theirs.items():
+        torch.testing.assert_close(ours[name], value, atol=1e-6, rtol=1e-4)
+
+
 def test_gradients_do_not_depend_on_what_the_buffers_held_before():
     given = networks(2)
     dense, loss = Dense(given, chain_of(given[0])), IntervalLoss([0.1, 0.2])
@@ -126,8 +137,13 @@ def tied():
 @pytest.mark.parametrize(
     "network",
     [
-        FullyConnected(5, activation="tanh"),
         FullyConnected(5, dropout=0.1),
+        nn.Sequential(nn.Linear(5, 4), nn.ReLU(), nn.Linear(4, 4), nn.Tanh(), TripleHead(4)),
+        nn.Sequential(nn.Linear(5, 4), nn.PReLU(), TripleHead(4)),
+        nn.Sequential(nn.Linear(5, 4), nn.SiLU(inplace=True), TripleHead(4)),
+        nn.Sequential(nn.Linear(5, 4), nn.ReLU(), nn.ReLU(), TripleHead(4)),
+        nn.Sequential(nn.ReLU(), nn.Linear(5, 4), nn.ReLU(), TripleHead(4)),
+        nn.Sequential(nn.Linear(5, 4), nn.ReLU()),
         nn.Sequential(nn.Linear(5, 4), nn.Linear(4, 3)),
         nn.Sequential(nn.Linear(5, 4, bias=False), nn.ReLU(), TripleHead(4)),
         nn.Sequential(nn.Linear(5, 4), nn.BatchNorm1d(4), nn.ReLU(), TripleHead(4)),
@@ -140,5 +156,5 @@ def tied():
         nn.ReLU(),
     ],
 )
-def test_whatever_is_not_linear_and_relu_is_left_to_autograd(network):
+def test_whatever_is_not_linear_and_one_activation_is_left_to_autograd(network):
     assert chain_of(network) is None

@@ -18,7 +18,8 @@ TAUS = (0.1, 0.2, 0.3, 0.4)
 SETTINGS = {"epochs": 6, "learning_rate": 0.01, "weight_decay": 1e-3, "schedule": "cosine"}
 KINDS = {
     "dense": lambda: FullyConnected(5, (16, 8)),
-    "stacked": lambda: FullyConnected(5, (16,), activation="tanh"),
+    "tanh": lambda: FullyConnected(5, (16,), activation="tanh"),
+    "stacked": lambda: nn.Sequential(nn.Linear(5, 16), nn.LayerNorm(16), nn.ReLU(), TripleHead(16)),
     "with dropout": lambda: FullyConnected(5, (16,), dropout=0.2),
     "normalised": lambda: nn.Sequential(nn.Linear(5, 16, bias=False), nn.BatchNorm1d(16), nn.ReLU(), TripleHead(16)),
 }
@@ -70,7 +71,7 @@ def test_a_captured_step_trains_as_the_plain_one(kind, monkeypatch):
     assert furthest(captured, train(kind)) < 1e-5
 
 
-@pytest.mark.parametrize("kind", ["dense", "stacked", "normalised"])
+@pytest.mark.parametrize("kind", ["dense", "tanh", "stacked", "normalised"])
 def test_together_is_alone(kind):
     together = train(kind)
     alone = [
@@ -172,7 +173,7 @@ def test_out_of_memory_halves_the_fleet_and_goes_on(monkeypatch):
     """All of the device's memory but a little is taken, and the plan believes there is plenty."""
     monkeypatch.setattr("guardband.training.plan.MEMORY_SHARE", 1e3)
     torch.manual_seed(0)
-    nets = [FullyConnected(5, (4000,), activation="tanh").cuda() for _ in range(64)]
+    nets = [nn.Sequential(nn.Linear(5, 4000), nn.LayerNorm(4000), TripleHead(4000)).cuda() for _ in range(64)]
     expected = gb.train(copy.deepcopy(nets[:2]), data(2000), IntervalLoss(0.1), epochs=2, batch_size=1000)
     torch.cuda.empty_cache()
     free = torch.cuda.mem_get_info()[0]

@@ -1,4 +1,4 @@
-"""Fully connected ReLU networks with a backward pass by hand, into buffers that are allocated once.
+"""Fully connected networks with a backward pass by hand, into buffers that are allocated once.
 
 A stack by ``vmap`` spends most of its time on the CPU in allocating and filling temporaries of megabytes, and
 on a GPU in launching small kernels (docs/log.md has the figures). Units are kept as rows, ``(M, units, n)``:
@@ -24,37 +24,40 @@ from guardband.training.batches import Batch
 from guardband.training.members import Members, State, member_losses
 
 ALIGNMENT = 4
+ACTIVATIONS = (nn.ReLU, nn.GELU, nn.SiLU, nn.Mish, nn.ELU, nn.Tanh)
 
 
 @dataclass(frozen=True)
 class Chain:
-    """The layers of a fully connected network: how names in its linear ones begin, and the ordering at its end."""
+    """The layers of a fully connected network: how names in its linear ones begin, what is between and at its end."""
 
     linear: tuple[str, ...]
+    activation: str
     ordering: Ordering | None
 
 
 def chain_of(network: nn.Module) -> Chain | None:
-    """Return the network's layers if it is linear layers with ReLU between them and nothing else."""
+    """Return the network's layers if it is linear layers with one kind of activation between them, and nothing else."""
     leaves = _leaves(network, "")
     if leaves is None:
         return None
     last = leaves.pop()[1] if leaves and isinstance(leaves[-1][1], OrderedTriple) else None
-    kinds = [type(module) for _, module in leaves]
-    if not kinds or kinds != ([nn.Linear, nn.ReLU] * len(kinds))[: len(kinds)] or kinds[-1] is not nn.Linear:
+    linear = [(name, module) for name, module in leaves[::2] if isinstance(module, nn.Linear)]
+    between = {repr(module) for _, module in leaves[1::2] if not isinstance(module, nn.Linear)}
+    if len(leaves) != 2 * len(linear) - 1 or len(between) != min(1, len(linear) - 1):
         return None
-    linear = [(name, module) for name, module in leaves if isinstance(module, nn.Linear)]
     if not all(m.bias is not None and m.weight.requires_grad and m.bias.requires_grad for _, m in linear):
         return None
     if any(p.dtype != torch.float32 for p in network.parameters()) or list(network.buffers()):
         return None
     if len(list(network.parameters())) != 2 * len(linear):
         return None
-    return Chain(tuple(name for name, _ in linear), last.ordering if isinstance(last, OrderedTriple) else None)
+    ordering = last.ordering if isinstance(last, OrderedTriple) else None
+    return Chain(tuple(name for name, _ in linear), between.pop() if between else "", ordering)
 
 
 class Dense(Members):
-    """Fully connected ReLU networks, run and differentiated by hand.
+    """Fully connected networks, run and differentiated by hand; activations other than ReLU by autograd.
 
     The first layer's bias is its last used column, against an input that is always one; columns of zeros
     fill up to a multiple of four, which products like.
@@ -63,6 +66,7 @@ class Dense(Members):
     def __init__(self, networks: Sequence[nn.Module], chain: Chain, work: torch.dtype = torch.float32) -> None:
         self.size = len(networks)
         self._chain, self._work = chain, work
+        self._activation = next((m for m in networks[0].modules() if isinstance(m, ACTIVATIONS)), nn.ReLU())
         self._ordering = nn.Identity() if chain.ordering is None else OrderedTriple(chain.ordering)
         states = [network.state_dict() for network in networks]
         self._names = tuple(states[0])
@@ -86,7 +90,7 @@ class Dense(Members):
     def __call__(self, x: Tensor) -> Tensor:
         """Return all outputs, ``(G, n, d) -> (M, n, C)``."""
         space = _Workspace()
-        z = self._forward(self._augment(x, space), self._work_weights(), space)[-1].mT.float()
+        z = self._forward(self._augment(x, space), self._work_weights(), space, [])[-1].mT.float()
         outputs: Tensor = self._ordering(z)
         return outputs
 
@@ -107,7 +111,8 @@ class Dense(Members):
         """Return the gradients, in buffers that the next call overwrites."""
         space, weights = self._workspace, self._work_weights()
         x = self._augment(batch.x, space)
-        *hidden, z = self._forward(x, weights, space)
+        tape: list[tuple[Tensor, Tensor]] = []
+        *hidden, z = self._forward(x, weights, space, tape)
         slope = self._output_gradient(z.float(), batch, loss).to(self._work)
         for i in range(len(weights) - 1, 0, -1):
             below = hidden[i - 1]
@@ -115,8 +120,12 @@ class Dense(Members):
             _product(slope, below.mT, self._weight_gradients[i])
             passed = space.like(f"gradient {i}", below.shape, below)
             torch.bmm(weights[i].mT, slope, out=passed)
-            torch.ops.aten.threshold_backward.grad_input(passed, below, 0, grad_input=passed)
-            slope = passed
+            if tape:
+                before, after = tape.pop()
+                slope = torch.autograd.grad(after, before, passed)[0]
+            else:
+                torch.ops.aten.threshold_backward.grad_input(passed, below, 0, grad_input=passed)
+                slope = passed
         groups = len(x)
         _product(_grouped(slope, groups), x, _grouped(self._weight_gradients[0], groups))
         return [*self._weight_gradients, *self._bias_gradients]
@@ -152,8 +161,13 @@ class Dense(Members):
         augmented[..., : self._in_features] = x
         return augmented
 
-    def _forward(self, x: Tensor, weights: list[Tensor], space: _Workspace) -> list[Tensor]:
-        """Return every layer's output after its ReLU, and the last one's as it is, ``(M, units, n)`` each."""
+    def _forward(
+        self, x: Tensor, weights: list[Tensor], space: _Workspace, tape: list[tuple[Tensor, Tensor]]
+    ) -> list[Tensor]:
+        """Return every layer's output after its activation, and the last one's as it is, ``(M, units, n)`` each.
+
+        An activation other than ReLU is noted on the tape, with what went in and what came out.
+        """
         groups, n = x.shape[:2]
         layers: list[Tensor] = []
         for i, w in enumerate(weights):
@@ -162,9 +176,15 @@ class Dense(Members):
                 torch.bmm(_grouped(w, groups), x.mT, out=_grouped(out, groups))
             else:
                 torch.baddbmm(self._biases[i - 1].to(self._work), w, layers[-1], out=out)
-            if i < len(weights) - 1:
-                out.clamp_(min=0)
-            layers.append(out)
+            if i == len(weights) - 1:
+                layers.append(out)
+            elif isinstance(self._activation, nn.ReLU):
+                layers.append(out.clamp_(min=0))
+            else:
+                with torch.enable_grad():
+                    before = out.detach().requires_grad_()
+                    tape.append((before, self._activation(before)))
+                layers.append(tape[-1][1].detach())
         return layers
 
     def _output_gradient(self, z: Tensor, batch: Batch, loss: LossFunction) -> Tensor:
@@ -221,7 +241,9 @@ def _leaves(module: nn.Module, name: str) -> list[tuple[str, nn.Module]] | None:
     if any(hooks) or "forward" in vars(module):
         return None
     if not isinstance(module, nn.Sequential):
-        return [(name and f"{name}.", module)] if type(module) in (nn.Linear, nn.ReLU, OrderedTriple) else None
+        overwrites = getattr(module, "inplace", False) and not isinstance(module, nn.ReLU)
+        known = type(module) in (nn.Linear, OrderedTriple, *ACTIVATIONS) and not overwrites
+        return [(name and f"{name}.", module)] if known else None
     if type(module).forward is not nn.Sequential.forward:
         return None
     leaves: list[tuple[str, nn.Module]] = []
