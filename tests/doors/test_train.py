@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 import guardband as gb
 from guardband.nn import AbsoluteLoss, FullyConnected, GaussianLoss, IntervalLoss, PearceLoss, TripleHead
@@ -192,6 +192,17 @@ def test_many_networks_see_one_loader():
         assert_same([gb.train(network(i), loader(), IntervalLoss(tau), epochs=3)], [networks[i]])
 
 
+class Stream(IterableDataset):
+    def __iter__(self):
+        return iter(zip(*data(100), strict=True))
+
+
+def test_a_loader_of_a_stream_that_does_not_know_its_length():
+    settings = {"epochs": 3, "learning_rate": 0.01, "schedule": "cosine"}
+    stream = gb.train([network(0), network(1)], DataLoader(Stream(), batch_size=32), IntervalLoss(0.1), **settings)
+    assert_same([gb.train(network(1), DataLoader(Stream(), batch_size=32), IntervalLoss(0.1), **settings)], [stream[1]])
+
+
 def test_a_loss_of_the_users_own():
     x, y = data()
 
@@ -290,9 +301,11 @@ def test_ctrl_c_in_the_middle_of_an_epoch():
         networks = [gb.nn.FullyConnected(20, (200,)) for _ in range(12)]
         start = [net[0].weight.clone() for net in networks]
         torch.set_num_threads(2)
-        threading.Timer(3.0, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        timer = threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGINT))
+        settings = {"epochs": 100_000, "learning_rate": 0.01}
+        settings["after_epoch"] = lambda epoch: timer.start() if epoch == 1 else None
         try:
-            gb.train(networks, (x, x.sum(-1)), gb.nn.IntervalLoss(0.1), epochs=100_000, learning_rate=0.01)
+            gb.train(networks, (x, x.sum(-1)), gb.nn.IntervalLoss(0.1), **settings)
         except KeyboardInterrupt:
             assert threading.active_count() <= 2, threading.enumerate()
             assert torch.get_num_threads() == 2

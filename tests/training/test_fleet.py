@@ -177,12 +177,12 @@ def test_threads_that_leave_in_another_order_get_their_numbers_back():
 
 
 def test_fits_in_threads_of_the_callers_leave_its_number_alone():
-    before = torch.get_num_threads()
+    before, whole = torch.get_num_threads(), task((3,))
     results = {}
 
     def fit(i):
         time.sleep(0.01 * i)
-        results[i] = trained(Fleet(task((3,))))
+        results[i] = trained(Fleet(whole))
 
     workers = [threading.Thread(target=fit, args=(i,)) for i in range(3)]
     for worker in workers:

@@ -97,6 +97,14 @@ def test_modules_with_code_of_their_own_are_not_stacked():
     assert why_not_stacked([Scaled(2.0), Scaled(2.0)], torch.randn(2, 4)) is None
 
 
+@pytest.mark.parametrize("odd", [1, 7, 8, 15])
+def test_the_one_network_that_differs_is_found_among_many(odd):
+    networks = [Scaled(2.0) for _ in range(16)]
+    assert why_not_stacked(networks, torch.randn(2, 4)) is None
+    networks[odd].scale = 3.0
+    assert "code must differ" in why_not_stacked(networks, torch.randn(2, 4))
+
+
 @pytest.mark.parametrize("layer", [nn.BatchNorm1d(4), nn.LayerNorm(4), nn.Dropout(0.2)])
 def test_common_layers_stack(layer):
     networks = [nn.Sequential(layer, TripleHead(4)) for _ in range(2)]

@@ -138,7 +138,10 @@ class LoaderBatches:
 
     def steps(self) -> int:
         """Return the loader's length, 0 if it does not say."""
-        return len(self.loader) if isinstance(self.loader, Sized) else 0
+        try:
+            return len(self.loader) if isinstance(self.loader, Sized) else 0
+        except TypeError:  # a DataLoader of a stream has a length in name only
+            return 0
 
 
 def pair(item: Any) -> tuple[Tensor, Tensor]:

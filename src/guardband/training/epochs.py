@@ -254,7 +254,8 @@ class _Run:
         job = self._job
         if job.rows is not None:
             return job.rows.x[:2].to(job.device)
-        x, _ = next(LoaderBatches(job.loader or [], job.device, 1).pieces(0))
+        assert job.loader is not None
+        x, _ = next(LoaderBatches(job.loader, job.device, 1).pieces(0))
         return x[:2]
 
 

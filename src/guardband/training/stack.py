@@ -13,6 +13,9 @@ from guardband.nn.mixed import LossFunction
 from guardband.training.batches import Batch
 from guardband.training.members import Members, State, autograd, stacked_state, tensors_of, write_state
 
+TRIED = 7
+"""Networks whose copies are tried at a time beside the first: all at once might not fit in memory."""
+
 
 class Stack(Members):
     """Networks stacked by ``torch.func``: one call runs them all."""
@@ -128,9 +131,18 @@ def stack(networks: Sequence[nn.Module], example: Tensor) -> Members:
 def why_not_stacked(networks: Sequence[nn.Module], example: Tensor) -> str | None:
     """Return why the networks cannot be stacked, or None if they can.
 
-    Copies with parameters moved at random are tried: a step, then whether the stack puts out what each network
-    does, in eval mode and, if nothing there is random, in training, and whether buffers end up the same.
+    Copies with parameters moved at random are tried, a few at a time beside the first, whose code a stack runs: a
+    step, then whether the stack puts out what each network does, in eval mode and, if nothing there is random, in
+    training, and whether buffers end up the same.
     """
+    for start in range(1, max(2, len(networks)), TRIED):
+        reason = _why_not([networks[0], *networks[start : start + TRIED]], example)
+        if reason is not None:
+            return reason
+    return None
+
+
+def _why_not(networks: Sequence[nn.Module], example: Tensor) -> str | None:
     with torch.random.fork_rng(devices=[example.device] if example.is_cuda else []), torch.enable_grad():
         try:
             copies = [copy.deepcopy(network) for network in networks]
