@@ -78,7 +78,7 @@ def test_public_names_are_these_and_all_import():
 def test_every_optional_package_is_imported_where_it_is_used():
     for path in FILES:
         heads = {name.split(".")[0] for name in imported(path, top_level_only=True)}
-        assert not heads & {"pandas", "polars", "pyarrow", "matplotlib"}
+        assert not heads & {"pandas", "polars", "pyarrow", "matplotlib", "pooch"}
 
 
 def seconds(*programs, repeat=5):

@@ -86,3 +86,26 @@ def test_mapie_cqr_of_a_constant_band_is_our_interval():
     model = ConformalizedQuantileRegressor(triple, confidence_level=0.9, prefit=True).conformalize(X, y)
     _, theirs = model.predict_interval(X[:1], symmetric_correction=True)
     assert theirs[0, 1, 0] == pytest.approx(our_half_width(y, 0.9), rel=1e-12)
+
+
+@pytest.mark.parametrize("level", [0.5, 0.8, 0.9])
+def test_mapie_agrees_on_cqr(level):
+    """Also where the threshold is negative, as long as the shortened band contains the point."""
+    rng = np.random.default_rng(1)
+    x = rng.uniform(0, 1, (301, 1))
+    y = (1 + x[:, 0]) * rng.standard_normal(301)
+
+    class Quantile(Zero):
+        def __init__(self, slope=0.0):
+            self.slope = slope
+
+        def predict(self, X):
+            return self.slope * (1 + X[:, 0])
+
+    triple = [Quantile(slope).fit(x, y) for slope in (-1.0, 1.2, 0.0)]  # MAPIE's order: lower, upper, median
+    theirs = ConformalizedQuantileRegressor(triple, confidence_level=level, prefit=True).conformalize(x, y)
+    _, found = theirs.predict_interval(x, symmetric_correction=True)
+    lower, upper, point = (one.predict(x) for one in triple)
+    ours = gb.BandCalibrator("cqr", confidence_level=level).fit(lower, point, upper, y).transform(lower, point, upper)
+    np.testing.assert_allclose(found[:, 0, 0], ours.lower, rtol=1e-12)
+    np.testing.assert_allclose(found[:, 1, 0], ours.upper, rtol=1e-12)

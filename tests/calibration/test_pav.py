@@ -161,7 +161,7 @@ def test_the_order_of_taus_does_not_matter():
 def test_other_levels_later_are_refused():
     y = np.random.default_rng(0).standard_normal(500)
     rule = gb.BandCalibrator("pav", taus=[0.1, 0.05]).fit(*bands_for(y, [1.7, 2.0]), y)
-    with pytest.raises(ValueError, match="name all levels before calibration"):
+    with pytest.raises(ValueError, match="name all levels before"):
         rule.transform(*bands_for(y, [1.7, 2.0]), confidence_level=0.8)
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import guardband as gb
-from guardband.calibration.score import scaled_interval, scaled_score
+from guardband.calibration.score import Additive, Residual, Scaled
 
 INF, NAN = np.inf, np.nan
 
@@ -30,7 +30,7 @@ INF, NAN = np.inf, np.nan
     ],
 )
 def test_score_at_every_edge(band, y, score):
-    found = scaled_score(np.array([band], dtype=float), np.array([y], dtype=float))[0]
+    found = Scaled().of(np.array([band], dtype=float), np.array([y], dtype=float))[0]
     assert found == (score if score in (0, INF) else pytest.approx(score)) or (score < 1e-300 and found == INF)
 
 
@@ -39,7 +39,7 @@ def test_score_is_one_more_than_that_of_sesia_and_candes():
     bands, y = np.sort(rng.standard_normal((1000, 3)), -1), rng.standard_normal(1000)
     lower, point, upper = bands.T
     theirs = np.maximum((lower - y) / (point - lower), (y - upper) / (upper - point))
-    np.testing.assert_allclose(scaled_score(bands, y), theirs + 1, rtol=1e-9)
+    np.testing.assert_allclose(Scaled().of(bands, y), theirs + 1, rtol=1e-9)
 
 
 def test_score_is_the_papers_maximum_where_both_widths_are_positive():
@@ -47,30 +47,81 @@ def test_score_is_the_papers_maximum_where_both_widths_are_positive():
     bands, y = np.sort(rng.standard_normal((1000, 3)), -1), rng.standard_normal(1000)
     lower, point, upper = bands.T
     paper = np.maximum((point - y) / (point - lower), (y - point) / (upper - point))
-    np.testing.assert_allclose(scaled_score(bands, y), paper)
+    np.testing.assert_allclose(Scaled().of(bands, y), paper)
 
 
 def test_infinite_scale_is_the_whole_line_even_without_width():
-    lower, upper = scaled_interval(np.array([[1.0, 1.0, 1.0]]), np.float64(INF))
+    lower, upper = Scaled().interval(np.array([[1.0, 1.0, 1.0]]), np.float64(INF))
     assert (lower[0], upper[0]) == (-INF, INF)
 
 
-def test_torch_and_numpy_give_the_same_ends():
+SCORES = [Scaled(), Residual(), Additive(), Additive(relative=True)]
+
+
+@pytest.mark.parametrize("score", SCORES, ids=repr)
+@pytest.mark.parametrize("threshold", [1.3, 0.0, -0.2])
+def test_torch_and_numpy_give_the_same_ends(score, threshold):
     bands = np.sort(np.random.default_rng(0).standard_normal((100, 3)), -1)
-    ours = scaled_interval(bands, np.float64(1.3))
-    theirs = scaled_interval(torch.tensor(bands), torch.tensor(1.3, dtype=torch.float64), torch)
+    ours = score.interval(bands, np.float64(threshold))
+    theirs = score.interval(torch.tensor(bands), torch.tensor(threshold, dtype=torch.float64), torch)
     for a, b in zip(ours, theirs, strict=True):
         np.testing.assert_array_equal(a, b.numpy())
 
 
+@pytest.mark.parametrize("score", SCORES, ids=repr)
+def test_ends_keep_the_precision_of_the_bands(score):
+    bands = torch.randn(5, 3).sort(-1).values
+    lower, upper = score.interval(bands, torch.tensor(1.3, dtype=torch.float64), torch)
+    assert lower.dtype == upper.dtype == torch.float32
+
+
+@pytest.mark.parametrize("score", SCORES, ids=repr)
+def test_inside_is_where_the_score_is_at_most_the_threshold(score):
+    rng = np.random.default_rng(0)
+    bands, y = np.sort(rng.standard_normal((2000, 3)), -1), rng.standard_normal(2000)
+    scores = score.of(bands, y)
+    for threshold in np.quantile(scores[np.isfinite(scores)], [0.02, 0.3, 0.5, 0.9]) + 1e-9:
+        lower, upper = score.interval(bands, threshold)
+        inside = (lower <= y) & (y <= upper)
+        if isinstance(score, Additive) and threshold < 0:  # extended to contain the point
+            assert inside[scores <= threshold].all()
+        else:
+            np.testing.assert_array_equal(inside, scores <= threshold)
+
+
+@pytest.mark.parametrize(
+    ("relative", "band", "y", "expected"),
+    [
+        (False, (0, 1, 4), 5, 1),
+        (False, (0, 1, 4), -2, 2),
+        (False, (0, 1, 4), 1, -1),
+        (False, (0, NAN, 4), 1, INF),
+        (True, (0, 1, 4), 5, 0.25),
+        (True, (0, 1, 4), 2, -0.5),
+        (True, (1, 1, 1), 1, -0.5),
+        (True, (1, 1, 1), 1.1, INF),
+    ],
+)
+def test_additive_scores_and_their_edges(relative, band, y, expected):
+    found = Additive(relative).of(np.array([band], dtype=float), np.array([y], dtype=float))[0]
+    assert found == expected
+
+
+def test_a_shortened_band_still_contains_its_point():
+    lower, upper = Additive().interval(np.array([[0.0, 0.1, 4.0], [0.0, 3.9, 4.0]]), np.float64(-3.0))
+    assert lower[0] <= 0.1 <= upper[0]
+    assert lower[1] <= 3.9 <= upper[1]
+
+
+@pytest.mark.parametrize("score", SCORES, ids=repr)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_the_threshold_row_lies_inside_its_own_interval(dtype):
+def test_the_threshold_row_lies_inside_its_own_interval(dtype, score):
     rng = np.random.default_rng(0)
     bands = np.sort(rng.standard_normal((5000, 3)) * 1e-3, -1).astype(dtype)
     y = (rng.standard_normal(5000) * 1e-3).astype(dtype)
-    scores = scaled_score(bands.astype(np.float64), y.astype(np.float64))
+    scores = score.of(bands.astype(np.float64), y.astype(np.float64))
     for i in range(5000):
-        lower, upper = scaled_interval(bands[i : i + 1], dtype(scores[i]))
+        lower, upper = score.interval(bands[i : i + 1], dtype(scores[i]))
         assert lower.dtype == dtype
         assert lower[0] <= y[i] <= upper[0]
 
@@ -96,13 +147,18 @@ def bands_and_responses(draw, members=1):
 
 
 @settings(max_examples=300, deadline=None)
-@given(bands_and_responses(), st.sampled_from([0.1, 0.5, 0.8, 0.9, 0.99]), st.sampled_from(["marginal", "pac"]))
+@given(
+    bands_and_responses(),
+    st.sampled_from([0.1, 0.5, 0.8, 0.9, 0.99]),
+    st.sampled_from(["marginal", "pac"]),
+    st.sampled_from(["conf-nn", "conf-fw", "cqr", "cqr-r"]),
+)
 @pytest.mark.filterwarnings(
     "ignore::guardband.InsufficientCalibrationWarning", "ignore::guardband.DegenerateBandWarning"
 )
-def test_no_band_breaks_the_interval(case, level, guarantee):
+def test_no_band_breaks_the_interval(case, level, guarantee, method):
     (bands,), y = case
-    rule = gb.BandCalibrator("conf-nn", confidence_level=level, guarantee=guarantee).fit(*bands.T, y)
+    rule = gb.BandCalibrator(method, confidence_level=level, guarantee=guarantee).fit(*bands.T, y)
     out = rule.transform(*bands.T)
     assert not np.isnan(out.lower).any()
     assert not np.isnan(out.upper).any()

@@ -108,7 +108,7 @@ def test_pav_takes_a_network_per_tau_in_any_order(rule):
         (gb.nn.FullyConnected(6), [], "at least one calibration row"),
         (gb.nn.FullyConnected(6), [(torch.zeros(2, 6), torch.zeros(2, 1))], r"shape \(n,\)"),
         (gb.nn.FullyConnected(6), [(torch.zeros(2, 6), torch.tensor([0.0, torch.nan]))], "NaN.*row 1"),
-        ([gb.nn.FullyConnected(6)] * 2, None, r"conf-nn takes 1 network"),
+        ([gb.nn.FullyConnected(6)] * 2, None, r"conf-nn takes 1 band"),
     ],
 )
 def test_what_cannot_be_calibrated_is_refused(net, batches, words):

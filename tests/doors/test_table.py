@@ -156,9 +156,12 @@ def test_tau_defaults_to_alpha_and_the_smallest_of_several():
     from guardband.bands.levels import Levels
     from guardband.methods.conf_nn import ConfNN
 
-    assert ConfNN().taus(gb.Wish(Levels.of(0.9))) == (0.1,)
-    assert ConfNN().taus(gb.Wish(Levels.of([0.8, 0.95]))) == (0.05,)
-    assert ConfNN().taus(gb.Wish(Levels.of(0.9), tau=0.3)) == (0.3,)
+    for wish, tau in (
+        (gb.Wish(Levels.of(0.9)), 0.1),
+        (gb.Wish(Levels.of([0.8, 0.95])), 0.05),
+        (gb.Wish(Levels.of(0.9), tau=0.3), 0.3),
+    ):
+        assert [spec.head.tau for spec in ConfNN().networks(wish)] == [tau]
 
 
 def test_a_method_of_ones_own(small):

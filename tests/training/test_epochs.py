@@ -9,7 +9,7 @@ from guardband.training.batches import Draw, Rows
 from guardband.training.checkpoint import Checkpoint
 from guardband.training.epochs import Job, _folds
 from guardband.training.fleet import Fleet
-from guardband.training.predict import BLOCK, predict_bands
+from guardband.training.predict import BLOCK, predict
 from guardband.training.recipe import Recipe
 from guardband.training.search import Search
 from guardband.training.squad import Squad
@@ -201,8 +201,8 @@ def test_a_rows_band_does_not_depend_on_its_neighbours(size):
     members = stack([build(i) for i in range(size)], torch.zeros(2, 4))
     x = np.random.default_rng(0).standard_normal((2 * BLOCK + 77, 4)).astype(np.float32)
     device = torch.device("cpu")
-    every = predict_bands(members, x, device)
+    every = predict(members, x, device)
     order = np.random.default_rng(1).permutation(len(x))
-    assert (predict_bands(members, x[order], device) == every[:, order]).all()
+    assert (predict(members, x[order], device) == every[:, order]).all()
     for i in (0, 5, BLOCK, 2 * BLOCK + 76):
-        assert (predict_bands(members, x[i : i + 1], device)[:, 0] == every[:, i]).all()
+        assert (predict(members, x[i : i + 1], device)[:, 0] == every[:, i]).all()

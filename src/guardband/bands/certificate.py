@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from guardband.bands.ranks import average_coverage, coverage_bound, simultaneous_bound
 
-Kind = Literal["marginal", "pac", "pav"]
+Kind = Literal["marginal", "pac", "pav", "none"]
 PavAim = Literal["selection", "pac", "average"]
 
 EXCHANGEABLE = "calibration rows and new rows are exchangeable"
@@ -25,14 +25,14 @@ class Certificate:
     is the whole line. For pav, ``tau`` is the chosen level of the network (0 is the whole line), ``covered``
     its count on the calibration rows, ``candidates`` the size of the grid and ``aim`` what ``rank`` was set for.
     ``whole_line`` tells that the interval is the whole line, for whatever reason, and ``joint`` that the promise
-    holds for all levels at once.
+    holds for all levels at once. Of kind ``none``, nothing is promised, ``reason`` says why, and there is no rank.
     """
 
     kind: Kind
     method: str
     confidence_level: float | tuple[float, ...]
     n_calibration: int
-    rank: int | tuple[int, ...]
+    rank: int | tuple[int, ...] | None
     delta: float | None = None
     rule: str | None = None
     aim: PavAim = "selection"
@@ -42,11 +42,21 @@ class Certificate:
     whole_line: bool | tuple[bool, ...] = False
     joint: bool = False
     chosen_after: bool = False
+    reason: str | None = None
     notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of_nothing(
+        cls, method: str, confidence_level: float | tuple[float, ...], n_calibration: int, reason: str
+    ) -> Certificate:
+        """Return a certificate that promises nothing, with the reason."""
+        return cls("none", method, confidence_level, n_calibration, None, reason=reason)
 
     @property
     def assumption(self) -> str:
         """What must hold of the rows for the promise to hold."""
+        if self.kind == "none":
+            return "none, since nothing is promised"
         return EXCHANGEABLE if self.kind == "marginal" else IDENTICAL
 
     @property
@@ -83,10 +93,11 @@ class Certificate:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the certificate, with the numbers that follow from it, for JSON."""
+        promises = self.kind != "none"
         return asdict(self) | {
             "assumption": self.assumption,
-            "expected_coverage": self.expected_coverage,
-            "coverage_bound": self.coverage_bound(),
+            "expected_coverage": self.expected_coverage if promises else None,
+            "coverage_bound": self.coverage_bound() if promises else None,
         }
 
     @classmethod
@@ -97,6 +108,13 @@ class Certificate:
         return cls(**plain)
 
     def __str__(self) -> str:
+        if self.kind == "none":
+            level = _join(map(_percent, _as_tuple(self.confidence_level)))
+            return (
+                f"Promise: none. {self.method} aims at {level}, but {self.reason}.\n"
+                f"How: {self.method}, with {self.n_calibration:,} held-out rows.\n"
+                'For a promise use method="conf-nn" or "pav", or audit the intervals on rows from outside.'
+            )
         lines = [self._promise(), self._how(), self._given_the_data()]
         lines.append(f"Assumes: {self._assumptions()}.")
         lines.append(
@@ -162,6 +180,8 @@ class Certificate:
 
     def _per_level(self, value: Callable[[int, int | None], float]) -> float | tuple[float, ...]:
         """Return a number for each level: 1 for the whole line, otherwise by its rank and count."""
+        if self.rank is None:
+            raise ValueError(f"{self.method} promises no coverage, so that nothing bounds it: {self.reason}.")
         ranks = _as_tuple(self.rank)
         counts = _as_tuple(self.covered) if self.covered is not None else (None,) * len(ranks)
         whole = _as_tuple(self.whole_line)

@@ -12,7 +12,7 @@ import numpy as np
 from guardband.bands.certificate import Certificate, PavAim
 from guardband.bands.levels import Levels
 from guardband.bands.ranks import average_rank, pac_rank, selection_rank
-from guardband.calibration.rule import Array, Calibration, OnInsufficient, Rule
+from guardband.calibration.rule import Array, Calibration, OnInsufficient, Rule, picked_ends, refuse_other_levels
 from guardband.planning import average_fewest_rows, corollary_epsilon, corollary_fewest_rows, pac_rows
 
 PavRule = Literal["paper", "fixed-sequence", "nested"]
@@ -96,26 +96,13 @@ class PavSelection(Rule):
         return Calibration(chosen, certificate)
 
     def ends(self, bands: Any, setting: Any, xp: Any = np) -> tuple[Any, Any, Any]:
-        """Return the chosen bands, ``(K, n, 3), (L,) -> (n, L), (n,), (n, L)``.
-
-        The point is that of the first level's bands; the others are widened to contain it where they do not.
-        """
-        bands = self._shaped(bands, xp)
-        picked = bands[setting.clip(0)]  # (L, n, 3)
-        point = picked[0, :, 1]
-        usable = xp.isfinite(picked).all(-1) & xp.isfinite(point) & (setting != WHOLE_LINE)[:, None]
-        lower = xp.where(usable, xp.minimum(picked[:, :, 0], point), -xp.inf)
-        upper = xp.where(usable, xp.maximum(picked[:, :, 2], point), xp.inf)
-        return lower.T, point, upper.T
+        """Return the chosen bands, ``(K, n, 3), (L,) -> (n, L), (n,), (n, L)``."""
+        return picked_ends(self._shaped(bands, xp)[setting.clip(0)], xp, (setting != WHOLE_LINE)[:, None])
 
     def at(self, levels: Levels) -> PavSelection:
         """Return the rule for some of its levels; others are refused, since pav's grid is tied to them."""
-        if self.levels.include(levels):
-            return replace(self, levels=levels)
-        raise ValueError(
-            f"pav was calibrated for confidence_level={self.levels.confidence_level}, found "
-            f"{levels.confidence_level}: name all levels before calibration."
-        )
+        refuse_other_levels(self.method, self.levels, levels)
+        return replace(self, levels=levels)
 
     def _shaped(self, bands: Any, xp: Any) -> Any:
         if self.rule != "nested":

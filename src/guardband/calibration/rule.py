@@ -62,3 +62,25 @@ class Rule(ABC):
         if self.on_insufficient == "raise":
             raise InsufficientCalibrationError(why)
         warn(f"{why} The interval is the whole line.", category)
+
+
+def picked_ends(picked: Any, xp: Any, allowed: Any = True) -> tuple[Any, Any, Any]:
+    """Return the ends of one band for each level, ``(L, n, 3) -> (n, L), (n,), (n, L)``.
+
+    The point is that of the first level; the others are widened to contain it where they do not. A band that is
+    not finite, or not ``allowed``, ``(L, 1)``, gives the whole line.
+    """
+    point = picked[0, :, 1]
+    usable = xp.isfinite(picked).all(-1) & xp.isfinite(point) & allowed
+    lower = xp.where(usable, xp.minimum(picked[:, :, 0], point), -xp.inf)
+    upper = xp.where(usable, xp.maximum(picked[:, :, 2], point), xp.inf)
+    return lower.T, point, upper.T
+
+
+def refuse_other_levels(method: str, own: Levels, asked: Levels) -> None:
+    """Raise if a level is asked for that there is no network for."""
+    if not own.include(asked):
+        raise ValueError(
+            f"{method} was calibrated for confidence_level={own.confidence_level}, found {asked.confidence_level}: "
+            "name all levels before."
+        )

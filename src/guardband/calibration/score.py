@@ -1,4 +1,4 @@
-"""The scaled score and its interval (paper, Algorithm 1; sound at every edge).
+"""Scores: how far a response lies from its band, and the interval of all responses that lie no further.
 
 ``xp`` is the library that the arrays belong to, numpy or torch: both spell these functions alike, so that
 one formula serves arrays and the calibrated network.
@@ -6,6 +6,8 @@ one formula serves arrays and the calibrated network.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,36 +16,115 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 
-def scaled_score(bands: Array, y: Array) -> Array:
-    """Return the least c >= 0 for which [m - c (m - l), m + c (u - m)] contains y, ``(n, 3), (n,) -> (n,)``.
+class Score(ABC):
+    """A conformity score with its interval: y lies in the interval at threshold c exactly if its score is at most c.
+
+    Where rounding could break that, it is in favour of y: the slack makes the interval longer by a few units in
+    the last place. A band that is not finite scores infinity, and its interval is the whole line.
+    """
+
+    @abstractmethod
+    def of(self, bands: Array, y: Array) -> Array:
+        """Return the score of each row, ``(n, 3), (n,) -> (n,)``."""
+
+    @abstractmethod
+    def interval(self, bands: Any, threshold: Any, xp: Any = np) -> tuple[Any, Any]:
+        """Return lower and upper ends, ``(n, 3), () -> (n,), (n,)``."""
+
+
+@dataclass(frozen=True)
+class Scaled(Score):
+    """conf-nn's score: the least c >= 0 for which [m - c (m - l), m + c (u - m)] contains y (paper, Algorithm 1).
 
     Only the side on which y lies counts, so 0/0 never arises: y = m scores 0, a y beyond a side of no width
-    scores infinity. So does a row whose band is not finite, and one whose quotient is too small for a
-    normal number: its interval could not be computed back. Wherever both widths are positive this is the
-    paper's maximum of two quotients, and one more than the score CQR-m of Sesia & Candès (2020).
+    scores infinity. So does one whose quotient is too small for a normal number: its interval could not be
+    computed back. Wherever both widths are positive this is the paper's maximum of two quotients, and one more
+    than the score CQR-m of Sesia & Candès (2020).
     """
-    lower, point, upper = bands[:, 0], bands[:, 1], bands[:, 2]
-    with np.errstate(over="ignore", divide="ignore", invalid="ignore", under="ignore"):
-        gap = np.abs(y - point)
-        width = np.maximum(np.where(y < point, point - lower, upper - point), 0)
-        score = np.where(gap == 0, 0.0, gap / width)
-    tiny = np.finfo(np.float64).tiny
-    unusable = ~np.isfinite(bands).all(axis=1) | np.isnan(score) | ((gap > 0) & (score < tiny))
-    return np.where(unusable, np.inf, score)
+
+    def of(self, bands: Array, y: Array) -> Array:
+        """Return the score of each row, ``(n, 3), (n,) -> (n,)``."""
+        lower, point, upper = bands[:, 0], bands[:, 1], bands[:, 2]
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore", under="ignore"):
+            gap = np.abs(y - point)
+            width = np.maximum(np.where(y < point, point - lower, upper - point), 0)
+            score = np.where(gap == 0, 0.0, gap / width)
+        tiny = np.finfo(np.float64).tiny
+        return _or_infinite(bands, np.where((gap > 0) & (score < tiny), np.inf, score))
+
+    def interval(self, bands: Any, threshold: Any, xp: Any = np) -> tuple[Any, Any]:
+        """Return the band scaled about its point.
+
+        The slack is 4 eps (|m| + c (u - l)): without it a tenth of all rows at the threshold fall outside
+        their own interval.
+        """
+        lower, point, upper = bands[:, 0], bands[:, 1], bands[:, 2]
+        limits, zero = xp.finfo(bands.dtype), xp.zeros_like(point)
+        with np.errstate(over="ignore", invalid="ignore"):
+            below, above = xp.maximum(point - lower, zero), xp.maximum(upper - point, zero)
+            # tiny: in all four times the smallest number there is, for products that lose digits by underflow
+            slack = 4 * limits.eps * (xp.abs(point) + threshold * (below + above) + limits.tiny * (threshold > 0))
+            low, high = point - threshold * below - slack, point + threshold * above + slack
+        return _or_whole_line(bands, threshold, low, high, xp)
 
 
-def scaled_interval(bands: Any, scale: Any, xp: Any = np) -> tuple[Any, Any]:
-    """Return lower and upper ends at scale c, rounded outward, ``(n, 3), () -> (n,), (n,)``.
+@dataclass(frozen=True)
+class Residual(Score):
+    """conf-fw's score: |y - m|, whose intervals all have one length (Papadopoulos & Haralambous, 2011)."""
 
-    The slack 4 eps (|m| + c (u - l)) makes up for rounding: without it a tenth of all rows at the threshold
-    fall outside their own interval. An infinite scale, or a band that is not finite, gives the whole line.
+    def of(self, bands: Array, y: Array) -> Array:
+        """Return the score of each row, ``(n, 3), (n,) -> (n,)``."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return _or_infinite(bands, np.abs(y - bands[:, 1]))
+
+    def interval(self, bands: Any, threshold: Any, xp: Any = np) -> tuple[Any, Any]:
+        """Return the point and the threshold on both sides of it."""
+        point = bands[:, 1]
+        with np.errstate(over="ignore", invalid="ignore"):
+            slack = 4 * xp.finfo(bands.dtype).eps * (xp.abs(point) + threshold)
+            return _or_whole_line(bands, threshold, point - threshold - slack, point + threshold + slack, xp)
+
+
+@dataclass(frozen=True)
+class Additive(Score):
+    """CQR's score: max(l - y, y - u), in units of the response (Romano, Patterson & Candès, 2019).
+
+    ``relative`` divides it by u - l: CQR-r (Sesia & Candès, 2020). Beyond a band of no width that is infinite;
+    on it, -1/2, the least that there is. A negative threshold shortens the band, and the interval is extended
+    to contain the point.
     """
-    lower, point, upper = bands[:, 0], bands[:, 1], bands[:, 2]
-    limits, zero = xp.finfo(bands.dtype), xp.zeros_like(point)
-    with np.errstate(over="ignore", invalid="ignore"):
-        below, above = xp.maximum(point - lower, zero), xp.maximum(upper - point, zero)
-        # tiny: in all four times the smallest number there is, for products that lose digits by underflow
-        slack = 4 * limits.eps * (xp.abs(point) + scale * (below + above) + limits.tiny * (scale > 0))
-        low, high = point - scale * below - slack, point + scale * above + slack
-    usable = xp.isfinite(bands).all(1) & xp.isfinite(scale + zero) & ~xp.isnan(low) & ~xp.isnan(high)
+
+    relative: bool = False
+
+    def of(self, bands: Array, y: Array) -> Array:
+        """Return the score of each row, ``(n, 3), (n,) -> (n,)``."""
+        lower, upper = bands[:, 0], bands[:, 2]
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore", under="ignore"):
+            score = np.maximum(lower - y, y - upper)
+            if self.relative:
+                width = upper - lower
+                beyond = np.where(score > 0, np.inf, -0.5)
+                score = np.where(width > 0, score / np.where(width > 0, width, 1), beyond)
+        return _or_infinite(bands, score)
+
+    def interval(self, bands: Any, threshold: Any, xp: Any = np) -> tuple[Any, Any]:
+        """Return the band moved outward on both sides by the threshold."""
+        lower, point, upper = bands[:, 0], bands[:, 1], bands[:, 2]
+        limits = xp.finfo(bands.dtype)
+        with np.errstate(over="ignore", invalid="ignore"):
+            width = upper - lower
+            by = threshold * width if self.relative else threshold
+            slack = 4 * limits.eps * (xp.abs(lower) + xp.abs(upper) + abs(by)) + limits.tiny
+            low, high = xp.minimum(lower - by - slack, point), xp.maximum(upper + by + slack, point)
+        return _or_whole_line(bands, threshold, low, high, xp)
+
+
+def _or_infinite(bands: Array, score: Array) -> Array:
+    """Return the score, infinite where it is no number or the band is not finite."""
+    return np.where(np.isfinite(bands).all(axis=1) & ~np.isnan(score), score, np.inf)
+
+
+def _or_whole_line(bands: Any, threshold: Any, low: Any, high: Any, xp: Any) -> tuple[Any, Any]:
+    """Return the ends, and the whole line where the threshold or the band is not finite."""
+    usable = xp.isfinite(bands).all(1) & xp.isfinite(threshold + xp.zeros_like(low)) & ~xp.isnan(low) & ~xp.isnan(high)
     return xp.where(usable, low, -xp.inf), xp.where(usable, high, xp.inf)

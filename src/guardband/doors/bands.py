@@ -29,8 +29,9 @@ class BandCalibrator:
     """Turns bands of any model into intervals with a guarantee.
 
     ``fit`` takes held-out bands ``(n,)`` each and their responses, ``transform`` new bands. For pav, bands are
-    ``(K, n)`` with one row per entry of ``taus``. Bands that cross, lower > point or point > upper, are refused,
-    or with ``crossing="sort"`` put in order, at ``fit`` and at ``transform`` alike.
+    ``(K, n)`` with one row per entry of ``taus``; for high-q and neg-ll one row per candidate. neg-ll and bayes take
+    mean - deviation, mean and mean + deviation of a Gaussian. Bands that cross, lower > point or point > upper, are
+    refused, or with ``crossing="sort"`` put in order, at ``fit`` and at ``transform`` alike.
 
     >>> rule = BandCalibrator("conf-nn", confidence_level=0.9)
     >>> rng = np.random.default_rng(0)
@@ -69,9 +70,9 @@ class BandCalibrator:
             average=average,
             on_insufficient=on_insufficient,
         )
-        chosen = method_named(method)
-        self._rule: Rule = chosen.rule(wish)
-        self._order = chosen.order(wish)
+        self._method, self._wish = method_named(method), wish
+        self._method.check(wish)
+        self._rule: Rule = self._method.rule(wish)
         self._crossing = crossing
         self._calibrated: Calibrated | None = None
 
@@ -112,11 +113,7 @@ class BandCalibrator:
         if len(set(shapes)) > 1 or sides[0].ndim not in (1, 2) or sides[0].size == 0:
             raise ValueError(f"lower, point and upper must have one shape (n,) or (K, n), n > 0, found {shapes}.")
         bands = np.stack([np.atleast_2d(side) for side in sides], axis=-1)
-        if len(bands) != len(self._order):
-            raise ValueError(
-                f"Expected {len(self._order)} band(s), one per tau, found {len(bands)} in arrays of shape {shapes[0]}."
-            )
-        bands = bands[self._order]
+        bands = bands[self._method.order(self._wish, len(bands))]
         if self._crossing == "sort":
             return np.where(np.isnan(bands).any(-1, keepdims=True), bands, np.sort(bands, axis=-1))
         refuse_crossing(bands)

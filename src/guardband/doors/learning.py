@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,14 +17,16 @@ from guardband.data.encoder import Encoder, PlainNumbers, TableEncoder
 from guardband.data.table import Table
 from guardband.data.target import Target
 from guardband.exceptions import DegenerateBandWarning, warn
-from guardband.nn import FullyConnected, IntervalLoss
-from guardband.nn.loss import Point
+from guardband.methods.method import NetworkSpec
+from guardband.nn import FullyConnected
+from guardband.nn.heads import Head, Triple
+from guardband.nn.mixed import stack_losses, take_losses
 from guardband.nn.ordering import Ordering
 from guardband.training.batches import Draw, Rows, seed_generators
 from guardband.training.epochs import Job, Progress, Trained
 from guardband.training.health import DEAD_SHARE, dead_shares, mean_leaves
 from guardband.training.members import Members
-from guardband.training.predict import predict_bands
+from guardband.training.predict import predict
 from guardband.training.recipe import Recipe
 from guardband.training.stack import stack
 
@@ -44,13 +47,17 @@ class Architecture:
     ordering: Ordering = "softplus"
     builder: Builder | None = None
 
-    def build(self, in_features: int, seed: int, device: torch.device) -> nn.Module:
+    def build(self, in_features: int, head: Head, seed: int, device: torch.device) -> nn.Module:
         """Return a fresh network, without touching the caller's random state."""
         with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
             seed_generators(seed, device)
             if self.builder is None:
                 network: nn.Module = FullyConnected(
-                    in_features, self.hidden, self.activation, self.dropout, self.ordering
+                    in_features,
+                    self.hidden,
+                    self.activation,
+                    self.dropout,
+                    last=lambda width: head.last(width, self.ordering),
                 )
             else:
                 network = self.builder(in_features)
@@ -62,143 +69,238 @@ class Architecture:
 
 
 @dataclass(frozen=True)
+class Lesson:
+    """The rows of one D1, and the seed of what is learnt from them."""
+
+    table: Table
+    y: Array
+    weight: Array | None
+    seed: int
+
+
+@dataclass(frozen=True)
 class Learned:
-    """All that D1 taught: how to encode rows, the scale of the response, and the trained networks."""
+    """All that D1 taught: how to encode rows, the scale of the response, and the trained networks.
+
+    ``losses`` are those on the held-out rows of D1 at the epoch kept, for networks that looked for it; ``dead``
+    says which had a side of no width when they were first trained.
+    """
 
     encoder: Encoder
     target: Target
     architecture: Architecture
+    heads: tuple[Head, ...]
     members: Members
     epochs: tuple[int, ...]
     in_features: int
     device: torch.device
+    losses: tuple[float, ...] = ()
+    dead: tuple[bool, ...] = ()
 
     def bands(self, table: Table) -> Array:
         """Return the bands of all networks in work units, ``(K, n, 3)``."""
-        return self.target.bands_to_work(predict_bands(self.members, self.encoder.encode(table), self.device))
+        outputs = predict(self.members, self.encoder.encode(table), self.device)
+        return self.target.bands_to_work(self.heads[0].bands(outputs))
 
 
 def learn(
-    table: Table,
-    y: Array,
-    weight: Array | None,
-    taus: Sequence[float],
+    lessons: Sequence[Lesson],
+    specs: Sequence[NetworkSpec],
     architecture: Architecture,
     recipe: Recipe,
     target: Target,
     *,
-    power: Literal[1, 2],
-    point: Point,
     device: torch.device,
-    seed: int,
     progress: Progress,
-) -> Learned:
-    """Return what the rows of D1 teach, with one network per tau, trained as one stack from equal starts."""
-    encoder = TableEncoder.learn(table) if architecture.builder is None else PlainNumbers()
-    target = target.learn(y)
-    x, learnt = encoder.encode(table), target.to_learn(y)
-    rows = Rows(
-        torch.from_numpy(x).to(device),
-        torch.from_numpy(learnt).float().to(device),
-        None if weight is None else torch.from_numpy(weight).float().to(device),
-    )
-    loss = IntervalLoss(list(taus), power, point).to(device)
+    restarts: int = MOST_RESTARTS,
+) -> list[Learned]:
+    """Return what each D1 teaches, with a network for each spec: those of all lessons train as one fleet.
 
-    def build(start: int, count: int) -> tuple[nn.Module, ...]:
-        return tuple(architecture.build(x.shape[1], start, device) for _ in range(count))
+    The networks of a lesson start alike. The heads are of one kind. Lessons whose tables have different numbers
+    of columns once encoded train one after another.
+    """
+    taught = [_Taught.by(lesson, architecture, target) for lesson in lessons]
+    widths = [part.x.shape[1] for part in taught]
+    learned: dict[int, Learned] = {}
+    for width in dict.fromkeys(widths):
+        which = [i for i, own in enumerate(widths) if own == width]
+        fleet = _Fleet([lessons[i] for i in which], [taught[i] for i in which], specs, architecture, recipe, device)
+        learned |= zip(which, fleet.train(progress, restarts), strict=True)
+    return [learned[i] for i in range(len(lessons))]
 
-    def train(members: Sequence[int], attempt: int) -> Trained:
-        start = seed + attempt
-        networks = first if attempt == 0 else build(start, len(members))
-        draw = Draw(torch.arange(len(x)), start)
-        trained = Job(
-            networks,
-            loss.take(members),
-            recipe,
-            device,
-            rows,
-            (draw,) * len(members),
-            seed=start,
+
+@dataclass(frozen=True)
+class _Taught:
+    """A lesson encoded: inputs ``(n, d)`` and standardised responses ``(n,)``."""
+
+    encoder: Encoder
+    target: Target
+    x: NDArray[np.float32]
+    y: Array
+
+    @classmethod
+    def by(cls, lesson: Lesson, architecture: Architecture, target: Target) -> _Taught:
+        encoder = TableEncoder.learn(lesson.table) if architecture.builder is None else PlainNumbers()
+        target = target.learn(lesson.y)
+        return cls(encoder, target, encoder.encode(lesson.table), target.to_learn(lesson.y))
+
+
+class _Fleet:
+    """The networks of lessons that have one number of inputs: specs of the first lesson, of the second, ..."""
+
+    def __init__(
+        self,
+        lessons: Sequence[Lesson],
+        taught: Sequence[_Taught],
+        specs: Sequence[NetworkSpec],
+        architecture: Architecture,
+        recipe: Recipe,
+        device: torch.device,
+    ) -> None:
+        self._lessons, self._taught, self._specs = lessons, taught, specs
+        self._architecture, self._device = architecture, device
+        decays: list[Any] = [recipe.weight_decay if spec.weight_decay is None else spec.weight_decay for spec in specs]
+        self._recipe = replace(recipe, weight_decay=decays * len(lessons))
+        weights = [np.ones(len(lesson.y)) if lesson.weight is None else lesson.weight for lesson in lessons]
+        weighted = any(lesson.weight is not None for lesson in lessons)
+        self._rows = Rows(
+            torch.from_numpy(np.concatenate([part.x for part in taught])).to(device),
+            torch.from_numpy(np.concatenate([part.y for part in taught])).float().to(device),
+            torch.from_numpy(np.concatenate(weights)).float().to(device) if weighted else None,
+        )
+        self._heads = [spec.head for spec in specs] * len(lessons)
+        self._loss = stack_losses([head.loss().to(device) for head in self._heads], device)
+        self._owner = [i for i in range(len(lessons)) for _ in specs]
+        if architecture.builder is not None:
+            example = architecture.build(self._rows.x.shape[1], specs[0].head, lessons[0].seed, device)
+            _refuse_other_outputs(example, specs[0].head, self._rows.x[:256])
+
+    def train(self, progress: Progress, restarts: int) -> list[Learned]:
+        """Return the trained networks of each lesson."""
+        everyone = range(len(self._heads))
+        trained = self._trained(everyone, 0, progress)
+        members = [self._members(i) for i in range(len(self._lessons))]
+        dead = self._dead(trained, members)
+        first = dead.copy()
+        attempt = 0
+        while dead.any() and attempt < restarts:
+            attempt += 1
+            again = np.flatnonzero(dead).tolist()
+            trained = _replace(trained, again, self._trained(again, attempt, progress))
+            dead = self._dead(trained, members)
+        if first.any() and restarts:
+            outcome = f"{dead.sum()} still have" if dead.any() else "none has"
+            warn(
+                f"{first.sum()} of {len(first)} networks had a side of no width on more than {DEAD_SHARE:.0%} of the "
+                f'rows; after {attempt} restart(s) {outcome}. ordering="softplus" has no dead side.',
+                DegenerateBandWarning,
+            )
+        return [self._learned(i, trained, members[i], first) for i in range(len(self._lessons))]
+
+    def _trained(self, which: Sequence[int], attempt: int, progress: Progress) -> Trained:
+        starts = np.cumsum([0] + [len(part.x) for part in self._taught])
+        rows = [torch.arange(first, last) for first, last in pairwise(starts)]
+        draws = [Draw(own, lesson.seed + attempt) for own, lesson in zip(rows, self._lessons, strict=True)]
+        job = Job(
+            tuple(self._network(self._heads[i], self._owner[i], attempt) for i in which),
+            take_losses(self._loss, which),
+            self._recipe.take(which),
+            self._device,
+            self._rows,
+            tuple(draws[self._owner[i]] for i in which),
+            seed=self._lessons[0].seed + attempt,
             progress=progress,
-        ).train()
+        )
+        trained = job.train()
         if 0 in trained.epochs:
             raise ValueError("Training diverged: no epoch had a finite loss. Lower the learning rate.")
         return trained
 
-    if architecture.builder is not None:
-        _refuse_other_outputs(architecture.build(x.shape[1], seed, device), rows.x[:256])
-    looked_at = np.random.default_rng(seed).permutation(len(x))[:ROWS_FOR_HEALTH]
+    def _network(self, head: Head, lesson: int, attempt: int) -> nn.Module:
+        seed = self._lessons[lesson].seed + attempt
+        return self._architecture.build(self._rows.x.shape[1], head, seed, self._device)
 
-    first = build(seed, len(taus))
-    members = stack(first, rows.x[:2])
+    def _members(self, lesson: int) -> Members:
+        networks = [self._network(spec.head, lesson, 0) for spec in self._specs]
+        return stack(networks, self._rows.x[:2])
 
-    def bands_of(trained: Trained) -> NDArray[np.float32]:
-        members.restore(trained.state)
-        return predict_bands(members, x[looked_at], device)
+    def _bands(self, lesson: int, trained: Trained, members: Members) -> tuple[Array, NDArray[np.intp]]:
+        """Return the bands of a lesson's networks for some of its rows, and which rows these are."""
+        part, own = self._taught[lesson], self._place(lesson)
+        looked_at = np.random.default_rng(self._lessons[lesson].seed).permutation(len(part.x))[:ROWS_FOR_HEALTH]
+        members.restore({name: t[own] for name, t in trained.state.items()})
+        bands = self._specs[0].head.bands(predict(members, part.x[looked_at], self._device))
+        if not np.isfinite(bands).all():
+            rate = self._recipe.learning_rate
+            raise ValueError(f"Training diverged: bands are not finite. Lower learning_rate, found {rate}.")
+        return bands, looked_at
 
-    trained = train(range(len(taus)), 0)
-    bands = bands_of(trained)
-    if not np.isfinite(bands).all():
-        raise ValueError(f"Training diverged: bands are not finite. Lower learning_rate, found {recipe.learning_rate}.")
-    if np.ptp(y) > 0:
-        trained = _restart_dead(trained, dead_shares(bands), train, bands_of)
-    if point == "mean" and mean_leaves(bands_of(trained), learnt[looked_at], taus).any():
-        warn(
-            "The mean leaves the band: on some of the training rows it lies beyond an outer quantile, so skewed is the "
-            'response. The band was stretched to contain it; use point="median" or target_transform="log".',
-            DegenerateBandWarning,
+    def _dead(self, trained: Trained, members: Sequence[Members]) -> NDArray[np.bool_]:
+        """Return which networks have a dead side, ``(M,)``; only a triple can, where there is something to learn."""
+        dead = np.zeros(len(self._heads), dtype=bool)
+        for i, part in enumerate(self._taught):
+            bands, _ = self._bands(i, trained, members[i])
+            if isinstance(self._heads[0], Triple) and np.ptp(part.y) > 0:
+                dead[self._place(i)] = dead_shares(bands) > DEAD_SHARE
+        return dead
+
+    def _place(self, lesson: int) -> slice:
+        return slice(lesson * len(self._specs), (lesson + 1) * len(self._specs))
+
+    def _learned(self, lesson: int, trained: Trained, members: Members, dead: NDArray[np.bool_]) -> Learned:
+        part, own = self._taught[lesson], self._place(lesson)
+        heads = tuple(self._heads[own])
+        bands, rows = self._bands(lesson, trained, members)
+        taus = [head.tau for head in heads if isinstance(head, Triple) and head.point == "mean"]
+        if taus and mean_leaves(bands, part.y[rows], taus).any():
+            warn(
+                "The mean leaves the band: on some of the training rows it lies beyond an outer quantile, so skewed is "
+                'the response. The band was stretched to contain it; use point="median" or target_transform="log".',
+                DegenerateBandWarning,
+            )
+        return Learned(
+            part.encoder,
+            part.target,
+            self._architecture,
+            heads,
+            members,
+            trained.epochs[own],
+            part.x.shape[1],
+            self._device,
+            trained.losses[own],
+            tuple(dead[own].tolist()),
         )
-    members.restore(trained.state)
-    return Learned(encoder, target, architecture, members, trained.epochs, x.shape[1], device)
 
 
-def rebuild(architecture: Architecture, size: int, in_features: int, device: torch.device) -> Members:
+def rebuild(architecture: Architecture, heads: Sequence[Head], in_features: int, device: torch.device) -> Members:
     """Return untrained members of the right shape, to load a state into."""
-    networks = [architecture.build(in_features, 0, device) for _ in range(size)]
+    networks = [architecture.build(in_features, head, 0, device) for head in heads]
     return stack(networks, torch.zeros(2, in_features, device=device))
-
-
-def _restart_dead(
-    trained: Trained,
-    shares: Array,
-    train: Callable[[Sequence[int], int], Trained],
-    bands_of: Callable[[Trained], NDArray[np.float32]],
-) -> Trained:
-    """Train members with a dead side again, from other starts; ``shares`` is how dead each is, ``(M,)``."""
-    dead = np.flatnonzero(shares > DEAD_SHARE)
-    if not len(dead):
-        return trained
-    found = f"{len(dead)} of {len(shares)} networks had a side of no width on {shares[dead].max():.0%} of the rows"
-    attempt = 0
-    while len(dead) and attempt < MOST_RESTARTS:
-        attempt += 1
-        trained = _replace(trained, dead.tolist(), train(dead.tolist(), attempt))
-        dead = np.flatnonzero(dead_shares(bands_of(trained)) > DEAD_SHARE)
-    outcome = f"{len(dead)} still have" if len(dead) else "none has"
-    warn(
-        f'{found}; after {attempt} restart(s) {outcome}. ordering="softplus" has no dead side.',
-        DegenerateBandWarning,
-    )
-    return trained
 
 
 def _replace(trained: Trained, which: Sequence[int], fresh: Trained) -> Trained:
     state = {name: t.clone() for name, t in trained.state.items()}
-    epochs = list(trained.epochs)
+    epochs, losses = list(trained.epochs), list(trained.losses)
     for j, i in enumerate(which):
-        epochs[i] = fresh.epochs[j]
+        epochs[i], losses[i] = fresh.epochs[j], fresh.losses[j]
         for name in state:
             state[name][i] = fresh.state[name][j]
-    return replace(trained, state=state, epochs=tuple(epochs))
+    return Trained(state, tuple(epochs), tuple(losses))
 
 
-def _refuse_other_outputs(network: nn.Module, x: torch.Tensor) -> None:
+def _refuse_other_outputs(network: nn.Module, head: Head, x: torch.Tensor) -> None:
     with torch.no_grad():
         out = network.eval()(x)
     found = tuple(out.shape) if isinstance(out, torch.Tensor) else type(out).__name__
-    crosses = found == (len(x), 3) and bool((out.diff(dim=-1) < 0).any())
-    if found != (len(x), 3) or crosses:
+    if isinstance(head, Triple):
+        crosses = found == (len(x), 3) and bool((out.diff(dim=-1) < 0).any())
+        if found != (len(x), 3) or crosses:
+            raise ValueError(
+                "A network of your own must put out ordered bands (n, 3) = lower, point, upper, found "
+                f"{'bands that cross' if crosses else found}: end it with gb.nn.TripleHead."
+            )
+    elif found != (len(x), head.columns):
         raise ValueError(
-            "A network of your own must put out ordered bands (n, 3) = lower, point, upper, found "
-            f"{'bands that cross' if crosses else found}: end it with gb.nn.TripleHead."
+            f"A network of your own must put out (n, {head.columns}) for this method, which reads a "
+            f"{type(head).__name__} off it, found {found}."
         )

@@ -95,7 +95,8 @@ def load(
 
 def _restore(model: IntervalRegressor, entries: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
     asked = Settings.of(model.get_params(deep=False))
-    members = rebuild(asked.architecture, len(entries["epochs"]), entries["in_features"], asked.device)
+    heads = tuple(spec.head for spec in asked.method.networks(asked.wish))
+    members = rebuild(asked.architecture, heads, entries["in_features"], asked.device)
     prefix = "weights."
     members.restore({name.removeprefix(prefix): t for name, t in tensors.items() if name.startswith(prefix)})
     model.n_features_in_ = entries["features"]["count"]
@@ -105,6 +106,7 @@ def _restore(model: IntervalRegressor, entries: Mapping[str, Any], tensors: Mapp
         encoder_from_dict(entries["encoder"]),
         Target(**entries["target"]),
         asked.architecture,
+        heads,
         members,
         tuple(entries["epochs"]),
         entries["in_features"],

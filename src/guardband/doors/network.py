@@ -85,8 +85,9 @@ def calibrate(
     """Return a calibrated copy of a network that puts out bands ``(n, 3)``, in eval mode.
 
     ``loader`` gives pairs ``(x, y)`` of rows that no training has seen; only one number per row is kept.
-    pav takes a list of networks, one per entry of ``taus``. The copy keeps later training of the original
-    from voiding the promise unseen.
+    pav takes a list of networks, one per entry of ``taus``; high-q and neg-ll one of candidates. neg-ll and bayes take
+    bands mean - deviation, mean, mean + deviation. The copy keeps later training of the original from voiding the
+    promise unseen.
     """
     wish = Wish(
         levels=Levels.of(confidence_level, alpha),
@@ -100,9 +101,8 @@ def calibrate(
     )
     chosen = method_named(method)
     networks = [network] if isinstance(network, nn.Module) else list(network)
-    order = chosen.order(wish)
-    if len(networks) != len(order):
-        raise ValueError(f"{chosen.name} takes {len(order)} network(s), one per tau, found {len(networks)}.")
+    chosen.check(wish)
+    order = chosen.order(wish, len(networks))
     copies = [copy.deepcopy(networks[i]).eval().requires_grad_(False) for i in order]
     selected = chosen.rule(wish)
     statistics = [selected.statistic(bands, y) for bands, y in _held_out(copies, loader)]

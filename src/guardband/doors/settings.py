@@ -40,19 +40,24 @@ class Settings:
         network = params["network"]
         default = _defaults(network)
         params = {name: default.get(name) if value is None else value for name, value in params.items()}
+        method = method_named(params["method"])
+        wish = Wish(
+            levels=Levels.of(params["confidence_level"], params["alpha"]),
+            guarantee=params["guarantee"],
+            delta=float(params["delta"]),
+            joint=params["joint"],
+            tau=None if params["tau"] is None else float(params["tau"]),
+            taus=params["taus"],
+            rule=params["rule"],
+            average=params["average"],
+            on_insufficient=params["on_insufficient"],
+            power=params["power"],
+            point=params["point"],
+        )
+        method.check(wish)
         return cls(
-            method=method_named(params["method"]),
-            wish=Wish(
-                levels=Levels.of(params["confidence_level"], params["alpha"]),
-                guarantee=params["guarantee"],
-                delta=float(params["delta"]),
-                joint=params["joint"],
-                tau=None if params["tau"] is None else float(params["tau"]),
-                taus=params["taus"],
-                rule=params["rule"],
-                average=params["average"],
-                on_insufficient=params["on_insufficient"],
-            ),
+            method=method,
+            wish=wish,
             architecture=Architecture(
                 _widths(params["hidden"]),
                 params["activation"],

@@ -25,7 +25,7 @@ from guardband.data.fingerprint import Prints, count_overlap, fingerprints, refu
 from guardband.data.split import split_rows
 from guardband.data.table import Table, as_array, read_table
 from guardband.data.target import Transform, read_target
-from guardband.doors.learning import Builder, Learned, learn
+from guardband.doors.learning import Builder, Learned, Lesson, learn
 from guardband.doors.progress import FitProgress
 from guardband.doors.settings import Settings
 from guardband.exceptions import warn
@@ -50,15 +50,17 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    method : {"conf-nn", "pav"} or Method
-        Split conformal on the scaled score, or a selection from a grid of levels.
+    method : {"conf-nn", "pav", "high-q", "neg-ll", "conf-fw", "qreg-un", "bayes", "cqr", "cqr-r"} or Method
+        "conf-nn" is split conformal on the scaled score, "pav" a selection from a grid of levels. The others are
+        those that the paper compares with, and two more conformal scores. "high-q", "neg-ll", "bayes" and
+        "qreg-un" promise nothing: with the first two D2 chooses among networks.
     confidence_level, alpha : float or sequence of float
         The level or levels of the intervals, 0.9 unless given; or one minus them.
     guarantee : {"marginal", "pac"}
         On average over calibration sets, or with probability 1 - ``delta`` over them (for each level apart,
         with ``joint`` for all at once). pav states its own guarantee; ``"pac"`` asks it for the level itself.
     tau : float
-        conf-nn's level of the network: alpha unless given, the smallest of several.
+        The level of the network of conf-nn, cqr and cqr-r: alpha unless given, the smallest of several.
     taus, rule, average
         pav's grid, its rule ("fixed-sequence", "nested" or the paper's own, "paper"), and "corollary" or
         "sharp" to ask for average coverage.
@@ -174,18 +176,19 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             if len(d1) < 2:
                 raise ValueError(f"At least 2 training rows must have a positive sample_weight, found {len(d1)}.")
         with FitProgress(self.verbose) as progress:
-            learned = learn(
+            lesson = Lesson(
                 table.take(d1),
                 response[d1],
                 None if weight is None else weight[d1] / weight[d1].max(),
-                asked.method.taus(asked.wish),
+                int(random.randint(2**31 - 1)),
+            )
+            (learned,) = learn(
+                [lesson],
+                asked.method.networks(asked.wish),
                 asked.architecture,
                 asked.recipe,
                 asked.target,
-                power=self.power,
-                point=self.point,
                 device=asked.device,
-                seed=int(random.randint(2**31 - 1)),
                 progress=progress,
             )
         rule, prints = asked.method.rule(asked.wish), fingerprints(table, response)

@@ -1,21 +1,23 @@
-"""The contract of a method: which bands to train, and which rule to apply to them."""
+"""The contract of a method: which networks to train, and which rule to apply to their bands."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import get_args
+from typing import Literal, get_args
 
 from guardband.bands.levels import Levels
 from guardband.calibration.conformal import Guarantee
 from guardband.calibration.pav import Average, PavRule
 from guardband.calibration.rule import OnInsufficient, Rule
+from guardband.nn.heads import Head
+from guardband.nn.loss import Point
 
 
 @dataclass(frozen=True)
 class Wish:
-    """What a user asks of a method: levels, guarantee and the settings of its rule."""
+    """What a user asks of a method: levels, guarantee, and the settings of its rule and of its loss."""
 
     levels: Levels = field(default_factory=Levels.of)
     guarantee: Guarantee = "marginal"
@@ -26,6 +28,8 @@ class Wish:
     rule: PavRule = "fixed-sequence"
     average: Average | None = None
     on_insufficient: OnInsufficient = "inf"
+    power: Literal[1, 2] = 1
+    point: Point = "median"
 
     def __post_init__(self) -> None:
         for name, words in (
@@ -60,20 +64,52 @@ class Wish:
         return len(self.levels) if self.joint else 1
 
 
+SETTINGS = {"tau": None, "taus": None, "average": None, "power": 1, "point": "median"}
+"""What some methods have a use for and others have not, with the value that asks for nothing."""
+
+
+@dataclass(frozen=True)
+class NetworkSpec:
+    """A network to train: its head, and its weight decay if the method sets that. Equal ones train once."""
+
+    head: Head
+    weight_decay: float | None = None
+
+
 class Method(ABC):
-    """A way to get intervals: one band per tau, and a rule that turns these bands into intervals."""
+    """A way to get intervals: networks to train, and a rule that turns their bands into intervals.
+
+    ``settings`` names those of ``SETTINGS`` that it has a use for, and ``promises`` tells whether its certificate
+    promises anything.
+    """
 
     name: str
+    settings: frozenset[str] = frozenset(SETTINGS)
+    promises: bool = True
 
     @abstractmethod
-    def taus(self, wish: Wish) -> tuple[float, ...]:
-        """Return the levels of the bands to train, narrowest first."""
-
-    def order(self, wish: Wish) -> list[int]:
-        """Return where the bands that a user brings, one per tau as given, stand in the order of ``taus``."""
-        given = self.taus(wish) if wish.taus is None else list(wish.taus)
-        return sorted(range(len(given)), key=lambda i: -given[i])
+    def networks(self, wish: Wish) -> tuple[NetworkSpec, ...]:
+        """Return the networks to train, with heads of one kind, in the order that the rule expects."""
 
     @abstractmethod
     def rule(self, wish: Wish) -> Rule:
-        """Return the rule for bands that stand in the order of ``taus``."""
+        """Return the rule for bands that stand in the order of ``networks``."""
+
+    def order(self, wish: Wish, brought: int) -> list[int]:
+        """Return where the bands that a user brings stand in the order that the rule expects."""
+        expected = len(self.networks(wish))
+        if brought != expected:
+            raise ValueError(f"{self.name} takes {expected} band(s), found {brought}.")
+        return list(range(brought))
+
+    def check(self, wish: Wish) -> None:
+        """Raise if something is asked for that this method has no use for."""
+        for name in SETTINGS.keys() - self.settings:
+            value = getattr(wish, name)
+            if value is not SETTINGS[name] and value != SETTINGS[name]:
+                raise ValueError(f"{self.name} has no use for {name}, which must not be given, found {name}={value!r}.")
+        if not self.promises and wish.guarantee != "marginal":
+            raise ValueError(
+                f"{self.name} promises nothing, so that guarantee must be left alone, found {wish.guarantee!r}: "
+                'use "conf-nn" or "pav".'
+            )

@@ -19,7 +19,10 @@ ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
 
 
 class FullyConnected(nn.Sequential):
-    """Hidden layers of the given widths, then ``TripleHead``: ``(..., d) -> (..., 3)``."""
+    """Hidden layers of the given widths, then ``TripleHead``: ``(..., d) -> (..., 3)``.
+
+    ``last`` puts another layer at the end: a function of the number of its inputs that builds it.
+    """
 
     def __init__(
         self,
@@ -28,6 +31,7 @@ class FullyConnected(nn.Sequential):
         activation: str = "relu",
         dropout: float = 0.0,
         ordering: Ordering = "softplus",
+        last: Callable[[int], nn.Module] | None = None,
     ) -> None:
         if activation not in ACTIVATIONS:
             raise ValueError(f"activation must be one of {', '.join(ACTIVATIONS)}, found {activation!r}.")
@@ -40,4 +44,4 @@ class FullyConnected(nn.Sequential):
             layers += [nn.Linear(in_features, width), ACTIVATIONS[activation]()]
             layers += [nn.Dropout(dropout)] if dropout else []
             in_features = width
-        super().__init__(*layers, TripleHead(in_features, ordering))
+        super().__init__(*layers, TripleHead(in_features, ordering) if last is None else last(in_features))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -36,11 +37,13 @@ Judge = Callable[[int, Fleet], Tensor]
 class Trained:
     """Trained members: parameters and buffers ``(M, ...)``, and the number of epochs that each kept.
 
-    A member of which no epoch had a finite held-out loss is as it was given, and has kept 0 epochs.
+    A member of which no epoch had a finite held-out loss is as it was given, and has kept 0 epochs. ``losses`` are
+    those on held-out rows by which the number of epochs was found, NaN where it was given.
     """
 
     state: State
     epochs: tuple[int, ...]
+    losses: tuple[float, ...]
 
 
 class TrainingInterrupted(KeyboardInterrupt):
@@ -132,6 +135,7 @@ class _Run:
     def __init__(self, job: Job) -> None:
         self._job = job
         self._saved = job.checkpoint.load() or {"phase": None, "best": None}
+        self._losses: list[float] = self._saved.get("losses", [math.nan] * len(job.networks))
         self._keeper = Keeper(job.networks)
         self._engine, reason = best_engine(job.networks, self._example())
         if reason is not None:
@@ -186,6 +190,7 @@ class _Run:
             return search.ended
 
         self._train("training", task, recipe.max_epochs, judge, search)
+        self._losses = search.least()
 
     def _best_epochs(self) -> tuple[int, ...]:
         """Return each member's number of epochs with the least loss, on average over folds.
@@ -207,7 +212,7 @@ class _Run:
             return search.ended.repeat(recipe.folds)
 
         self._train("cross-validation", task, recipe.max_epochs, judge, search)
-        best = search.best()
+        best, self._losses = search.best(), search.least()
         self._saved = {"phase": None, "best": list(best)}
         return best
 
@@ -245,10 +250,10 @@ class _Run:
         return state
 
     def _trained(self) -> Trained:
-        return Trained(self._keeper.kept, tuple(self._keeper.epochs.tolist()))
+        return Trained(self._keeper.kept, tuple(self._keeper.epochs.tolist()), tuple(self._losses))
 
     def _kept(self) -> dict[str, Any]:
-        return {"kept": self._keeper.kept, "kept_epochs": self._keeper.epochs}
+        return {"kept": self._keeper.kept, "kept_epochs": self._keeper.epochs, "losses": self._losses}
 
     def _example(self) -> Tensor:
         job = self._job

@@ -12,7 +12,7 @@ DEAD_SHARE = 0.01
 FEWEST_IN_GROUP = 1000
 
 
-def dead_shares(bands: NDArray[np.float32]) -> NDArray[np.float64]:
+def dead_shares(bands: NDArray[np.floating]) -> NDArray[np.float64]:
     """Return each member's share of rows with a side of no width, ``(M, n, 3) -> (M,)``.
 
     No width means at most 1e-6 standard deviations of the response, the unit that networks learn in.
@@ -21,7 +21,7 @@ def dead_shares(bands: NDArray[np.float32]) -> NDArray[np.float64]:
     return shares
 
 
-def mean_leaves(bands: NDArray[np.float32], y: NDArray[np.float64], taus: Sequence[float]) -> NDArray[np.bool_]:
+def mean_leaves(bands: NDArray[np.floating], y: NDArray[np.float64], taus: Sequence[float]) -> NDArray[np.bool_]:
     """Return for which members the mean lies beyond an outer quantile, ``(M, n, 3), (n,), (M,) -> (M,)``.
 
     The ordering keeps the point between the bounds, so that a mean beyond them cannot be seen in the bands.

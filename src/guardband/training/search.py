@@ -37,6 +37,10 @@ class Search:
             raise ValueError("Training diverged: no epoch had a finite loss. Lower the learning rate.")
         return tuple(self._best.tolist())
 
+    def least(self) -> list[float]:
+        """Return each member's least loss so far."""
+        return [float(loss) for loss in self._least]
+
     def state(self) -> dict[str, Tensor]:
         """Return where the search is."""
         return {"least": self._least, "best": self._best, "searching": self._searching}

@@ -1,0 +1,109 @@
+"""D2 as a selection set: it chooses among candidate networks, and is then spent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+
+from guardband.bands.certificate import Certificate
+from guardband.bands.levels import Levels
+from guardband.calibration.rule import Array, Calibration, OnInsufficient, Rule, picked_ends, refuse_other_levels
+
+REASON = "the calibration rows chose the network, so that they can no longer vouch for it"
+
+
+@dataclass(frozen=True)
+class ShortestCovering(Rule):
+    """Takes the candidate with the shortest bands of those that cover enough of D2: high-q's choice.
+
+    Enough is the level. If none does, the one that covers most. Each level of ``trained`` has as many candidates,
+    which stand together.
+    """
+
+    method: str
+    levels: Levels
+    trained: Levels
+    on_insufficient: OnInsufficient = "inf"
+
+    def statistic(self, bands: Array, y: Array) -> Array:
+        """Return whether each band contains y, and its length, ``(K, n, 3), (n,) -> (n, 2 K)``."""
+        inside = (bands[:, :, 0] <= y) & (y <= bands[:, :, 2])
+        return np.concatenate([inside, bands[:, :, 2] - bands[:, :, 0]]).T
+
+    def summarise(self, statistics: Sequence[Array]) -> Array:
+        """Return the number of rows and the means."""
+        return _means(statistics)
+
+    def calibrate(self, summary: Array) -> Calibration:
+        """Return the candidate of each level, and a certificate that promises nothing."""
+        covered, lengths = summary[1:].reshape(2, -1)
+        each = len(covered) // len(self.trained)
+        setting = []
+        for level in self.levels.values:
+            first = each * self.trained.values.index(level)
+            own = slice(first, first + each)
+            enough = covered[own] >= float(level)
+            best = np.where(enough, lengths[own], np.inf).argmin() if enough.any() else covered[own].argmax()
+            setting.append(first + int(best))
+        return Calibration(np.array(setting), _certificate(self, summary))
+
+    def ends(self, bands: Any, setting: Any, xp: Any = np) -> tuple[Any, Any, Any]:
+        """Return the chosen bands, ``(K, n, 3), (L,) -> (n, L), (n,), (n, L)``."""
+        return picked_ends(bands[setting], xp)
+
+    def at(self, levels: Levels) -> ShortestCovering:
+        """Return the rule for some of its levels."""
+        refuse_other_levels(self.method, self.trained, levels)
+        return replace(self, levels=levels)
+
+
+@dataclass(frozen=True)
+class MostLikely(Rule):
+    """Takes the Gaussian under which D2 is most likely, and its central interval: neg-ll's choice.
+
+    Bands are mean - deviation, mean, mean + deviation, one for each candidate.
+    """
+
+    method: str
+    levels: Levels
+    on_insufficient: OnInsufficient = "inf"
+
+    def statistic(self, bands: Array, y: Array) -> Array:
+        """Return the negative log-likelihoods but for a constant, ``(K, n, 3), (n,) -> (n, K)``."""
+        mean, deviation = bands[:, :, 1], (bands[:, :, 2] - bands[:, :, 0]) / 2
+        with np.errstate(all="ignore"):
+            return (np.log(deviation) + ((y - mean) / deviation) ** 2 / 2).T
+
+    def summarise(self, statistics: Sequence[Array]) -> Array:
+        """Return the number of rows and the means."""
+        return _means(statistics)
+
+    def calibrate(self, summary: Array) -> Calibration:
+        """Return the candidate, the same for each level, and a certificate that promises nothing."""
+        chosen = int(np.nan_to_num(summary[1:], nan=np.inf).argmin())
+        return Calibration(np.full(len(self.levels), chosen), _certificate(self, summary))
+
+    def ends(self, bands: Any, setting: Any, xp: Any = np) -> tuple[Any, Any, Any]:
+        """Return the central intervals of the chosen Gaussian, ``(K, n, 3), (L,) -> (n, L), (n,), (n, L)``."""
+        own = bands[setting]
+        lower, mean, upper = own[:, :, 0], own[:, :, 1], own[:, :, 2]
+        reach = [float(ndtri((1 + float(level)) / 2)) for level in self.levels.values]
+        half = xp.stack([z * (upper[i] - lower[i]) / 2 for i, z in enumerate(reach)])
+        return picked_ends(xp.stack([mean - half, mean, mean + half], -1), xp)
+
+    def at(self, levels: Levels) -> MostLikely:
+        """Return the rule for other levels: a Gaussian has them all."""
+        return replace(self, levels=levels)
+
+
+def _means(statistics: Sequence[Array]) -> Array:
+    n = sum(len(part) for part in statistics)
+    return np.concatenate([[n], sum(part.sum(axis=0, dtype=np.float64) for part in statistics) / n])
+
+
+def _certificate(rule: ShortestCovering | MostLikely, summary: Array) -> Certificate:
+    return Certificate.of_nothing(rule.method, rule.levels.confidence_level, int(summary[0]), REASON)

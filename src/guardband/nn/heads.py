@@ -1,0 +1,123 @@
+"""Heads: what a network puts out, the loss that trains it, and the band that is read off it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from guardband.nn.absolute import AbsoluteLoss
+from guardband.nn.gaussian import GaussianLoss
+from guardband.nn.loss import IntervalLoss, Point
+from guardband.nn.member_loss import MemberLoss
+from guardband.nn.ordering import GAUSSIAN_90, Ordering, TripleHead
+from guardband.nn.pearce import PearceLoss
+
+Array = NDArray[np.float64]
+
+
+class Head(ABC):
+    """The end of a network and its loss. Equal heads on the same rows make equal networks, which train once."""
+
+    columns: ClassVar[int]
+
+    def last(self, in_features: int, ordering: Ordering) -> nn.Module:
+        """Return the last layer, ``(..., d) -> (..., columns)``."""
+        return nn.Linear(in_features, self.columns)
+
+    @abstractmethod
+    def loss(self) -> MemberLoss:
+        """Return the loss."""
+
+    @abstractmethod
+    def bands(self, outputs: NDArray[Any]) -> Array:
+        """Return the bands, ``(..., columns) -> (..., 3)`` in float64."""
+
+
+@dataclass(frozen=True)
+class Triple(Head):
+    """Lower bound, point and upper bound at level tau (paper, section 1.2)."""
+
+    columns = 3
+    tau: float
+    power: Literal[1, 2] = 1
+    point: Point = "median"
+
+    def last(self, in_features: int, ordering: Ordering) -> nn.Module:
+        """Return a linear layer and the ordering."""
+        return TripleHead(in_features, ordering)
+
+    def loss(self) -> IntervalLoss:
+        """Return the interval loss."""
+        return IntervalLoss(self.tau, self.power, self.point)
+
+    def bands(self, outputs: NDArray[Any]) -> Array:
+        """Return the outputs, which are ordered."""
+        return outputs.astype(np.float64)
+
+
+@dataclass(frozen=True)
+class Median(Head):
+    """A point that minimises the absolute error; its band has no width."""
+
+    columns = 1
+
+    def loss(self) -> AbsoluteLoss:
+        """Return the absolute error."""
+        return AbsoluteLoss()
+
+    def bands(self, outputs: NDArray[Any]) -> Array:
+        """Return the point three times."""
+        return np.repeat(outputs.astype(np.float64), 3, axis=-1)
+
+
+@dataclass(frozen=True)
+class Bounds(Head):
+    """A lower and an upper bound by the loss of Pearce et al. (2018); the point is halfway between them."""
+
+    columns = 2
+    tau: float
+    softness: float = 160.0
+    penalty: float = 15.0
+
+    def last(self, in_features: int, ordering: Ordering) -> nn.Module:
+        """Return a linear layer whose bounds start as far apart as a standard Gaussian's 90% interval.
+
+        The loss has no gradient where bounds have crossed.
+        """
+        linear = nn.Linear(in_features, self.columns)
+        with torch.no_grad():
+            linear.bias.copy_(torch.tensor([-GAUSSIAN_90, GAUSSIAN_90]))
+        return linear
+
+    def loss(self) -> PearceLoss:
+        """Return captured width plus the penalty."""
+        return PearceLoss(self.tau, self.softness, self.penalty)
+
+    def bands(self, outputs: NDArray[Any]) -> Array:
+        """Return the bounds, sorted, and their midpoint."""
+        bounds = np.sort(outputs.astype(np.float64), axis=-1)
+        return np.stack([bounds[..., 0], bounds.mean(-1), bounds[..., 1]], axis=-1)
+
+
+@dataclass(frozen=True)
+class Gaussian(Head):
+    """A mean and a log-variance by Gaussian likelihood (Nix & Weigend, 1994); the band is one deviation each side."""
+
+    columns = 2
+
+    def loss(self) -> GaussianLoss:
+        """Return the negative log-likelihood."""
+        return GaussianLoss()
+
+    def bands(self, outputs: NDArray[Any]) -> Array:
+        """Return mean - deviation, mean, mean + deviation."""
+        mean, log_variance = np.moveaxis(outputs.astype(np.float64), -1, 0)
+        with np.errstate(over="ignore"):
+            deviation = np.exp(log_variance / 2)
+        return np.stack([mean - deviation, mean, mean + deviation], axis=-1)

@@ -1,0 +1,60 @@
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+import guardband as gb
+
+RNG = np.random.default_rng(0)
+Y = RNG.standard_normal(1000)
+
+
+def symmetric(*halves, n=1000):
+    half = np.array(halves)[:, None] * np.ones(n)
+    return -half, 0 * half, half
+
+
+def test_high_q_takes_the_shortest_that_covers_enough():
+    rule = gb.BandCalibrator("high-q").fit(*symmetric(3.0, 1.8, 1.2), Y)
+    assert rule.transform(*symmetric(3.0, 1.8, 1.2, n=1)).upper == [1.8]
+
+
+def test_high_q_takes_the_most_covering_if_none_covers_enough():
+    rule = gb.BandCalibrator("high-q").fit(*symmetric(0.5, 1.5, 1.2), Y)
+    assert rule.transform(*symmetric(0.5, 1.5, 1.2, n=1)).upper == [1.5]
+
+
+def test_high_q_chooses_for_each_level_among_its_own():
+    rule = gb.BandCalibrator("high-q", confidence_level=[0.5, 0.9]).fit(*symmetric(0.8, 1.1, 1.9, 2.5), Y)
+    np.testing.assert_array_equal(rule.transform(*symmetric(0.8, 1.1, 1.9, 2.5, n=1)).upper, [[0.8, 1.9]])
+    one = rule.transform(*symmetric(0.8, 1.1, 1.9, 2.5, n=1), confidence_level=0.9)
+    assert one.upper == [1.9]
+    with pytest.raises(ValueError, match="name all levels before"):
+        rule.transform(*symmetric(0.8, 1.1, 1.9, 2.5, n=1), confidence_level=0.7)
+    with pytest.raises(ValueError, match="as many bands for each of 2 levels, found 3"):
+        gb.BandCalibrator("high-q", confidence_level=[0.5, 0.9]).fit(*symmetric(0.8, 1.1, 1.9), Y)
+
+
+def test_neg_ll_takes_the_likeliest_gaussian_and_its_central_interval():
+    deviations = (0.5, 1.1, 3.0)
+    rule = gb.BandCalibrator("neg-ll", confidence_level=[0.5, 0.9]).fit(*symmetric(*deviations), Y)
+    likelihoods = [norm.logpdf(Y, 0, deviation).sum() for deviation in deviations]
+    best = deviations[int(np.argmax(likelihoods))]
+    found = rule.transform(*symmetric(*deviations, n=1))
+    np.testing.assert_allclose(found.upper, [best * norm.ppf([0.75, 0.95])])
+    np.testing.assert_allclose(found.lower, [best * norm.ppf([0.25, 0.05])])
+    later = rule.transform(*symmetric(*deviations, n=1), confidence_level=0.8)
+    np.testing.assert_allclose(later.upper, [best * norm.ppf(0.9)])
+
+
+def test_a_candidate_that_is_not_finite_is_not_chosen():
+    lower, point, upper = symmetric(1.0, 1.7)
+    lower[0], point[0], upper[0] = np.nan, np.nan, np.nan
+    assert gb.BandCalibrator("neg-ll").fit(lower, point, upper, Y).transform(*symmetric(1.0, 1.7, n=1)).upper > 2
+
+
+def test_qreg_un_changes_nothing():
+    rule = gb.BandCalibrator("qreg-un", confidence_level=[0.5, 0.9]).fit(*symmetric(0.8, 1.9), Y)
+    np.testing.assert_array_equal(rule.transform(*symmetric(0.8, 1.9, n=1)).upper, [[0.8, 1.9]])
+    assert rule.transform(*symmetric(0.8, 1.9, n=1), confidence_level=0.9).upper == [1.9]
+    with pytest.raises(ValueError, match="name all levels before"):
+        rule.transform(*symmetric(0.8, 1.9, n=1), confidence_level=0.7)
