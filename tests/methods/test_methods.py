@@ -7,7 +7,7 @@ from scipy.stats import norm
 
 import guardband as gb
 from guardband.data.artificial import PaperModel
-from guardband.methods.high_q import PENALTIES
+from guardband.methods.high_q import CANDIDATES
 from guardband.methods.registry import METHODS, PAPER
 from guardband.nn.heads import Bounds, Gaussian, Median, Triple
 
@@ -125,7 +125,7 @@ def test_equal_heads_are_one_network():
     assert first == METHODS["qreg-un"].networks(wish) == METHODS["cqr"].networks(wish)
     assert first[0] in METHODS["pav"].networks(wish)
     assert first[0].head == Triple(0.1)
-    assert len(METHODS["high-q"].networks(wish)) == len(PENALTIES)
+    assert len(METHODS["high-q"].networks(wish)) == len(CANDIDATES)
 
 
 def test_conf_fw_has_one_length_and_conf_nn_has_not():

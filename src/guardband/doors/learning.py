@@ -35,6 +35,7 @@ Builder = Callable[[int], nn.Module]
 
 MOST_RESTARTS = 2
 ROWS_FOR_HEALTH = 10_000
+SEEDS_OF_A_COPY = 1000
 
 
 @dataclass(frozen=True)
@@ -70,12 +71,23 @@ class Architecture:
 
 @dataclass(frozen=True)
 class Lesson:
-    """The rows of one D1, and the seed of what is learnt from them."""
+    """The rows of one D1 as networks see them, ``x (n, d)`` and ``y (n,)``, and the seed of all that is random."""
 
-    table: Table
+    encoder: Encoder
+    target: Target
+    x: NDArray[np.float32]
     y: Array
     weight: Array | None
     seed: int
+
+    @classmethod
+    def of(
+        cls, table: Table, y: Array, weight: Array | None, seed: int, architecture: Architecture, target: Target
+    ) -> Lesson:
+        """Return the lesson of a table: how to encode its columns and to standardise the response is learnt here."""
+        encoder = TableEncoder.learn(table) if architecture.builder is None else PlainNumbers()
+        target = target.learn(y)
+        return cls(encoder, target, encoder.encode(table), target.to_learn(y), weight, seed)
 
 
 @dataclass(frozen=True)
@@ -99,8 +111,11 @@ class Learned:
 
     def bands(self, table: Table) -> Array:
         """Return the bands of all networks in work units, ``(K, n, 3)``."""
-        outputs = predict(self.members, self.encoder.encode(table), self.device)
-        return self.target.bands_to_work(self.heads[0].bands(outputs))
+        return self.bands_of(self.encoder.encode(table))
+
+    def bands_of(self, x: NDArray[np.float32]) -> Array:
+        """Return the same for rows that are encoded already."""
+        return self.target.bands_to_work(self.heads[0].bands(predict(self.members, x, self.device)))
 
 
 def learn(
@@ -108,7 +123,6 @@ def learn(
     specs: Sequence[NetworkSpec],
     architecture: Architecture,
     recipe: Recipe,
-    target: Target,
     *,
     device: torch.device,
     progress: Progress,
@@ -119,30 +133,13 @@ def learn(
     The networks of a lesson start alike. The heads are of one kind. Lessons whose tables have different numbers
     of columns once encoded train one after another.
     """
-    taught = [_Taught.by(lesson, architecture, target) for lesson in lessons]
-    widths = [part.x.shape[1] for part in taught]
+    widths = [lesson.x.shape[1] for lesson in lessons]
     learned: dict[int, Learned] = {}
     for width in dict.fromkeys(widths):
         which = [i for i, own in enumerate(widths) if own == width]
-        fleet = _Fleet([lessons[i] for i in which], [taught[i] for i in which], specs, architecture, recipe, device)
+        fleet = _Fleet([lessons[i] for i in which], specs, architecture, recipe, device)
         learned |= zip(which, fleet.train(progress, restarts), strict=True)
     return [learned[i] for i in range(len(lessons))]
-
-
-@dataclass(frozen=True)
-class _Taught:
-    """A lesson encoded: inputs ``(n, d)`` and standardised responses ``(n,)``."""
-
-    encoder: Encoder
-    target: Target
-    x: NDArray[np.float32]
-    y: Array
-
-    @classmethod
-    def by(cls, lesson: Lesson, architecture: Architecture, target: Target) -> _Taught:
-        encoder = TableEncoder.learn(lesson.table) if architecture.builder is None else PlainNumbers()
-        target = target.learn(lesson.y)
-        return cls(encoder, target, encoder.encode(lesson.table), target.to_learn(lesson.y))
 
 
 class _Fleet:
@@ -151,21 +148,20 @@ class _Fleet:
     def __init__(
         self,
         lessons: Sequence[Lesson],
-        taught: Sequence[_Taught],
         specs: Sequence[NetworkSpec],
         architecture: Architecture,
         recipe: Recipe,
         device: torch.device,
     ) -> None:
-        self._lessons, self._taught, self._specs = lessons, taught, specs
+        self._lessons, self._specs = lessons, specs
         self._architecture, self._device = architecture, device
         decays: list[Any] = [recipe.weight_decay if spec.weight_decay is None else spec.weight_decay for spec in specs]
         self._recipe = replace(recipe, weight_decay=decays * len(lessons))
         weights = [np.ones(len(lesson.y)) if lesson.weight is None else lesson.weight for lesson in lessons]
         weighted = any(lesson.weight is not None for lesson in lessons)
         self._rows = Rows(
-            torch.from_numpy(np.concatenate([part.x for part in taught])).to(device),
-            torch.from_numpy(np.concatenate([part.y for part in taught])).float().to(device),
+            torch.from_numpy(np.concatenate([lesson.x for lesson in lessons])).to(device),
+            torch.from_numpy(np.concatenate([lesson.y for lesson in lessons])).float().to(device),
             torch.from_numpy(np.concatenate(weights)).float().to(device) if weighted else None,
         )
         self._heads = [spec.head for spec in specs] * len(lessons)
@@ -198,11 +194,11 @@ class _Fleet:
         return [self._learned(i, trained, members[i], first) for i in range(len(self._lessons))]
 
     def _trained(self, which: Sequence[int], attempt: int, progress: Progress) -> Trained:
-        starts = np.cumsum([0] + [len(part.x) for part in self._taught])
+        starts = np.cumsum([0] + [len(lesson.x) for lesson in self._lessons])
         rows = [torch.arange(first, last) for first, last in pairwise(starts)]
         draws = [Draw(own, lesson.seed + attempt) for own, lesson in zip(rows, self._lessons, strict=True)]
         job = Job(
-            tuple(self._network(self._heads[i], self._owner[i], attempt) for i in which),
+            tuple(self._network(i, attempt) for i in which),
             take_losses(self._loss, which),
             self._recipe.take(which),
             self._device,
@@ -216,18 +212,19 @@ class _Fleet:
             raise ValueError("Training diverged: no epoch had a finite loss. Lower the learning rate.")
         return trained
 
-    def _network(self, head: Head, lesson: int, attempt: int) -> nn.Module:
-        seed = self._lessons[lesson].seed + attempt
-        return self._architecture.build(self._rows.x.shape[1], head, seed, self._device)
+    def _network(self, i: int, attempt: int) -> nn.Module:
+        spec = self._specs[i % len(self._specs)]
+        seed = self._lessons[self._owner[i]].seed + attempt + SEEDS_OF_A_COPY * spec.copy
+        return self._architecture.build(self._rows.x.shape[1], spec.head, seed, self._device)
 
     def _members(self, lesson: int) -> Members:
-        networks = [self._network(spec.head, lesson, 0) for spec in self._specs]
-        return stack(networks, self._rows.x[:2])
+        place = self._place(lesson)
+        return stack([self._network(i, 0) for i in range(place.start, place.stop)], self._rows.x[:2])
 
     def _bands(self, lesson: int, trained: Trained, members: Members) -> tuple[Array, NDArray[np.intp]]:
         """Return the bands of a lesson's networks for some of its rows, and which rows these are."""
-        part, own = self._taught[lesson], self._place(lesson)
-        looked_at = np.random.default_rng(self._lessons[lesson].seed).permutation(len(part.x))[:ROWS_FOR_HEALTH]
+        part, own = self._lessons[lesson], self._place(lesson)
+        looked_at = np.random.default_rng(part.seed).permutation(len(part.x))[:ROWS_FOR_HEALTH]
         members.restore({name: t[own] for name, t in trained.state.items()})
         bands = self._specs[0].head.bands(predict(members, part.x[looked_at], self._device))
         if not np.isfinite(bands).all():
@@ -238,7 +235,7 @@ class _Fleet:
     def _dead(self, trained: Trained, members: Sequence[Members]) -> NDArray[np.bool_]:
         """Return which networks have a dead side, ``(M,)``; only a triple can, where there is something to learn."""
         dead = np.zeros(len(self._heads), dtype=bool)
-        for i, part in enumerate(self._taught):
+        for i, part in enumerate(self._lessons):
             bands, _ = self._bands(i, trained, members[i])
             if isinstance(self._heads[0], Triple) and np.ptp(part.y) > 0:
                 dead[self._place(i)] = dead_shares(bands) > DEAD_SHARE
@@ -248,7 +245,7 @@ class _Fleet:
         return slice(lesson * len(self._specs), (lesson + 1) * len(self._specs))
 
     def _learned(self, lesson: int, trained: Trained, members: Members, dead: NDArray[np.bool_]) -> Learned:
-        part, own = self._taught[lesson], self._place(lesson)
+        part, own = self._lessons[lesson], self._place(lesson)
         heads = tuple(self._heads[own])
         bands, rows = self._bands(lesson, trained, members)
         taus = [head.tau for head in heads if isinstance(head, Triple) and head.point == "mean"]

@@ -176,18 +176,19 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             if len(d1) < 2:
                 raise ValueError(f"At least 2 training rows must have a positive sample_weight, found {len(d1)}.")
         with FitProgress(self.verbose) as progress:
-            lesson = Lesson(
+            lesson = Lesson.of(
                 table.take(d1),
                 response[d1],
                 None if weight is None else weight[d1] / weight[d1].max(),
                 int(random.randint(2**31 - 1)),
+                asked.architecture,
+                asked.target,
             )
             (learned,) = learn(
                 [lesson],
                 asked.method.networks(asked.wish),
                 asked.architecture,
                 asked.recipe,
-                asked.target,
                 device=asked.device,
                 progress=progress,
             )

@@ -1,4 +1,4 @@
-"""high-q: bounds by the high-quality loss (Pearce, Zaki, Brintrup & Neely, 2018), its penalty chosen on D2."""
+"""high-q: bounds by the high-quality loss (Pearce, Zaki, Brintrup & Neely, 2018), its settings chosen on D2."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from guardband.calibration.selection import ShortestCovering
 from guardband.methods.method import Method, NetworkSpec, Wish
 from guardband.nn.heads import Bounds
 
-PENALTIES = (0.03, 0.1, 0.3, 1.0, 3.0, 15.0)
-"""Candidates; 15 is the authors' own. The penalty grows with the batch, and so does what it must outweigh."""
+CANDIDATES = ((5.0, 0.03), (5.0, 0.1), (5.0, 0.3), (20.0, 0.03), (20.0, 0.1), (20.0, 0.3), (160.0, 15.0))
+"""Softness and penalty to choose from. The last are the authors' own, which at a learning rate of 0.01 overshoot."""
 
 
 class HighQ(Method):
-    """Lower and upper bound for each level and penalty; D2 picks the shortest that covers enough of it."""
+    """Lower and upper bound for each level and candidate; D2 picks the shortest that covers enough of it."""
 
     name = "high-q"
     settings = frozenset()
@@ -19,7 +19,7 @@ class HighQ(Method):
 
     def networks(self, wish: Wish) -> tuple[NetworkSpec, ...]:
         """Return the candidates of each level."""
-        heads = [Bounds(alpha, penalty=penalty) for alpha in wish.levels.alphas for penalty in PENALTIES]
+        heads = [Bounds(alpha, *candidate) for alpha in wish.levels.alphas for candidate in CANDIDATES]
         return tuple(NetworkSpec(head) for head in heads)
 
     def rule(self, wish: Wish) -> ShortestCovering:

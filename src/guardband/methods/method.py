@@ -70,10 +70,14 @@ SETTINGS = {"tau": None, "taus": None, "average": None, "power": 1, "point": "me
 
 @dataclass(frozen=True)
 class NetworkSpec:
-    """A network to train: its head, and its weight decay if the method sets that. Equal ones train once."""
+    """A network to train: its head, and its weight decay if the method sets that. Equal ones train once.
+
+    Networks of the same ``copy`` start alike.
+    """
 
     head: Head
     weight_decay: float | None = None
+    copy: int = 0
 
 
 class Method(ABC):

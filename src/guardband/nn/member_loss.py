@@ -22,6 +22,8 @@ class MemberLoss(nn.Module):
 
     per_member: ClassVar[tuple[str, ...]] = ()
     columns: ClassVar[int]
+    of_a_batch: ClassVar[bool] = False
+    """Whether it judges a batch as a whole, so that batches of other sizes are judged otherwise."""
 
     @abstractmethod
     def rows(self, outputs: Tensor, y: Tensor) -> Tensor:

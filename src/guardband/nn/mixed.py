@@ -26,6 +26,7 @@ class MixedLoss:
             (torch.tensor(members, device=device), _together([losses[i] for i in members]))
             for members in kinds.values()
         ]
+        self.of_a_batch = any(isinstance(loss, MemberLoss) and loss.of_a_batch for loss in losses)
         self._back = torch.cat([members for members, _ in self.parts]).argsort()
 
     def __call__(self, outputs: Tensor, y: Tensor, weight: Tensor | None = None) -> Tensor:

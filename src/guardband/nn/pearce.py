@@ -21,6 +21,7 @@ class PearceLoss(MemberLoss):
 
     per_member = ("tau", "softness", "penalty")
     columns = 2
+    of_a_batch = True
     tau: Tensor
     softness: Tensor
     penalty: Tensor

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import os
 from collections.abc import Iterable, Iterator, Sequence, Sized
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -65,6 +68,27 @@ def orders(draws: Sequence[Draw], epoch: int) -> Tensor:
     return torch.stack([draw.order(epoch) for draw in draws])
 
 
+class OrdersAhead:
+    """The same, with the next epoch's drawn by other threads while a GPU is at work on this one."""
+
+    def __init__(self, draws: Sequence[Draw]) -> None:
+        self._draws = draws
+        self._ahead: dict[int, list[Future[Tensor]]] = {}
+
+    def of(self, epoch: int) -> Tensor:
+        """Return the orders of an epoch, ``(G, n)`` on the host."""
+        for soon in (epoch, epoch + 1):
+            if soon not in self._ahead:
+                self._ahead[soon] = [_shuffler().submit(draw.order, soon) for draw in self._draws]
+        return torch.stack([order.result() for order in self._ahead.pop(epoch)])
+
+
+@functools.cache
+def _shuffler() -> ThreadPoolExecutor:
+    threads = min(8, os.cpu_count() or 1)
+    return ThreadPoolExecutor(threads, "guardband-orders", initializer=torch.set_num_threads, initargs=(1,))
+
+
 def steps_of(draws: Sequence[Draw], batch_size: int) -> int:
     """Return the number of batches of nearly equal size that make an epoch."""
     return -(-len(draws[0].index) // batch_size)
@@ -96,11 +120,16 @@ class ResidentBatches:
     size: int
     batch_size: int
 
+    @functools.cached_property
+    def _ahead(self) -> OrdersAhead:
+        return OrdersAhead(self.draws)
+
     def pieces(self, epoch: int) -> Iterator[tuple[Tensor, ...]]:
         """Yield the positions ``(G, n)`` of each step's rows, in batches of nearly equal size."""
-        order = orders(self.draws, epoch)
         if self.rows.x.is_cuda:  # from memory that is not pinned it would wait for the device
-            order = order.pin_memory().to(self.rows.x.device, non_blocking=True)
+            order = self._ahead.of(epoch).pin_memory().to(self.rows.x.device, non_blocking=True)
+        else:
+            order = orders(self.draws, epoch)
         for part in torch.tensor_split(order, self.steps(), dim=1):
             yield (part,)
 

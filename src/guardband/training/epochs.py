@@ -275,4 +275,6 @@ def _folds(draw: Draw, folds: int) -> list[tuple[Draw, Draw]]:
     """Return for every fold its rows and the others."""
     order = draw.order(0)
     held_out = order[: folds * (len(order) // folds)].view(folds, -1)
-    return [(Draw(fold, draw.seed), Draw(order[~torch.isin(order, fold)], draw.seed)) for fold in held_out]
+    each = held_out.shape[1]
+    others = [torch.cat([order[: i * each], order[(i + 1) * each :]]) for i in range(folds)]
+    return [(Draw(fold, draw.seed), Draw(rest, draw.seed)) for fold, rest in zip(held_out, others, strict=True)]

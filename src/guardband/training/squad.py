@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from guardband.training.adam import Adam, coefficients
-from guardband.training.batches import Batch, HeldOut, LoaderBatches, mixed_seed, seed_generators
+from guardband.training.batches import Batch, Draw, HeldOut, LoaderBatches, Rows, mixed_seed, seed_generators
 from guardband.training.dense import Dense
 from guardband.training.graph import GraphedStep, out_of_memory
 from guardband.training.members import State, at_least_float32, member_losses
@@ -19,7 +19,7 @@ from guardband.training.step import Step
 from guardband.training.task import Task, grouped
 
 BLOCKS = 4
-"""Held-out rows are judged in blocks of so many batches, or where memory is short, of one."""
+"""Held-out rows are judged in blocks of so many batches; of one if memory is short or the loss is one of a batch."""
 
 
 class Interrupted(Exception):
@@ -68,6 +68,7 @@ class Squad:
         )
         self._run: Callable[..., None] = GraphedStep(self._step) if task.device.type == "cuda" else self._step
         self._done = 0
+        self._judged_by: tuple[list[Draw], Tensor] | None = None
 
     def epoch(self, epoch: int, stop: threading.Event) -> None:
         """Train for one pass over the batches."""
@@ -88,7 +89,7 @@ class Squad:
         """Return each member's mean loss on its held-out rows, or on a loader's, ``(M,)`` on the CPU."""
         self.members.train(False)
         try:
-            return self._losses(held_out, BLOCKS)
+            return self._losses(held_out, 1 if getattr(self._task.loss, "of_a_batch", False) else BLOCKS)
         except RuntimeError as error:
             if not out_of_memory(error):
                 raise
@@ -125,11 +126,17 @@ class Squad:
             source = LoaderBatches(held_out, device, size)
             yield from (source.batch(*pieces) for pieces in source.pieces(0))
             return
-        index = torch.stack([draw.index for draw in grouped(list(held_out))])
-        for part in torch.split(index.to(rows.x.device), blocks * self._task.batch_size, dim=1):
+        for part in torch.split(self._positions(list(held_out), rows), blocks * self._task.batch_size, dim=1):
             batch = rows.at(part, size)
             weight = None if batch.weight is None else batch.weight.to(device)
             yield Batch(batch.x.to(device), batch.y.to(device), weight)
+
+    def _positions(self, draws: list[Draw], rows: Rows) -> Tensor:
+        """Return the positions of held-out rows, ``(G, n)`` where the rows lie; they are the same in every epoch."""
+        if self._judged_by is None or any(a is not b for a, b in zip(self._judged_by[0], draws, strict=True)):
+            index = torch.stack([draw.index for draw in grouped(draws)])
+            self._judged_by = draws, index.to(rows.x.device)
+        return self._judged_by[1]
 
     def _coefficients(self, epoch: int) -> list[Tensor]:
         """Return Adam's coefficients for the steps of an epoch, one set for all members where their rates agree."""

@@ -1,0 +1,119 @@
+"""The folder of a run: cells that are written whole and then marked done, and the tables made of them."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from guardband.experiments.reproduce.contest import Outcome, Row
+from guardband.experiments.reproduce.plan import Cell
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+DONE = "DONE"
+RESULTS = (
+    *("experiment", "setting", "method", "repetition", "n_train", "n_calibration", "n_test"),
+    *("covered", "coverage", "length", "mae", "seconds"),
+)
+"""The columns of ``results.csv``; ``details.csv`` has the first four of them and all others."""
+KEY = RESULTS[:4]
+
+
+@dataclass(frozen=True)
+class Folder:
+    """Where a run lies. A run that was stopped goes on here if it is the same run: seed, size and repetitions."""
+
+    path: Path
+
+    def open(self, settings: dict[str, Any], about: dict[str, Any]) -> None:
+        """Make the folder, or check that it holds a run with the same settings."""
+        file = self.path / "run.json"
+        if file.exists():
+            found = json.loads(file.read_text())["settings"]
+            if found != settings:
+                raise ValueError(
+                    f"{self.path} holds a run with {_listed(found)}, which cannot go on with {_listed(settings)}: "
+                    "choose another folder by -o."
+                )
+            return
+        if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
+            raise ValueError(f"{self.path} must be a new or empty folder, or one of such a run, found something else.")
+        self.path.mkdir(parents=True, exist_ok=True)
+        _write(file, json.dumps({"settings": settings, **about}, indent=2) + "\n")
+
+    def about(self) -> dict[str, Any]:
+        """Return what is known of the run: its settings, the command, the machine, the versions."""
+        entries: dict[str, Any] = json.loads((self.path / "run.json").read_text())
+        return entries
+
+    def is_done(self, cell: Cell) -> bool:
+        """Whether a cell has been written whole."""
+        return (self._cell(cell) / DONE).exists()
+
+    def write(self, cell: Cell, outcome: Outcome) -> None:
+        """Write a cell, then mark it done; what an earlier run left half-written is replaced."""
+        folder = self._cell(cell)
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        for name, rows in (("rows", outcome.rows), ("curves", outcome.curves)):
+            own = [{"experiment": cell.experiment, **row} for row in rows]
+            if own:
+                _write_rows(folder / f"{name}.csv", own)
+        (folder / DONE).touch()
+
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """Return ``results``, ``details`` and ``curves`` of all cells that are done."""
+        import pandas as pd
+
+        frames = {}
+        for name in ("rows", "curves"):
+            parts = [pd.read_csv(file) for file in sorted(self.path.glob(f"cells/*/{name}.csv")) if _finished(file)]
+            frames[name] = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+        rows = frames["rows"]
+        others = [column for column in rows.columns if column not in RESULTS]
+        return {
+            "results": rows[list(RESULTS)] if len(rows) else rows,
+            "details": rows[[*KEY, *others]] if len(rows) else rows,
+            "curves": frames["curves"],
+        }
+
+    def write_tables(self) -> dict[str, pd.DataFrame]:
+        """Write the tables as CSV and Parquet, and return them."""
+        tables = self.tables()
+        for name, frame in tables.items():
+            if len(frame):
+                frame.to_csv(self.path / f"{name}.csv", index=False)
+                frame.to_parquet(self.path / f"{name}.parquet", index=False)
+        return tables
+
+    def _cell(self, cell: Cell) -> Path:
+        return self.path / "cells" / cell.name
+
+
+def _finished(file: Path) -> bool:
+    return (file.parent / DONE).exists()
+
+
+def _write_rows(path: Path, rows: Sequence[Row]) -> None:
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, names)
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def _write(path: Path, text: str) -> None:
+    part = path.with_name(path.name + ".part")
+    part.write_text(text)
+    os.replace(part, path)
+
+
+def _listed(settings: dict[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in settings.items())

@@ -1,0 +1,106 @@
+"""Runs a plan: cell after cell or several at a time, with progress over the whole, from where it stopped."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import platform
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import torch
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from guardband import __version__
+from guardband.doors.settings import resolve_device
+from guardband.experiments.reproduce.contest import Share, contest
+from guardband.experiments.reproduce.folder import Folder
+from guardband.experiments.reproduce.plan import TABLES, Cell
+from guardband.experiments.sources import data_file
+
+Advance = Callable[[Cell, float], None]
+"""Called with a cell and the share of it that is done."""
+
+
+def run(
+    cells: Sequence[Cell],
+    folder: Folder,
+    *,
+    seed: int = 0,
+    device: str = "auto",
+    data_dir: Path | None = None,
+    jobs: int = 1,
+    verbose: bool | None = None,
+) -> None:
+    """Run all cells that are not done yet."""
+    resolve_device(device)
+    for name in TABLES:  # found, or fetched, before anything is trained
+        if any(cell.experiment == name for cell in cells):
+            data_file(name, data_dir)
+    left = [cell for cell in cells if not folder.is_done(cell)]
+    with _shown(cells, left, verbose) as advance:
+        if jobs == 1:
+            for cell in left:
+                _run_cell(cell, folder, seed, device, data_dir, partial(advance, cell))
+            return
+        # Each process has a share of the cores; a fleet's results do not depend on the number of its threads.
+        threads = max(1, (os.cpu_count() or 1) // jobs)
+        spawn = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(jobs, spawn, torch.set_num_threads, (threads,)) as pool:
+            waiting = {pool.submit(_run_cell, cell, folder, seed, device, data_dir): cell for cell in left}
+            try:
+                for future in as_completed(waiting):
+                    future.result()
+                    advance(waiting[future], 1.0)
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+
+
+def machine(device: str) -> dict[str, str]:
+    """Return what a run was made on, and with."""
+    where = resolve_device(device)
+    name = (
+        torch.cuda.get_device_name(where) if where.type == "cuda" else f"{os.cpu_count()} cores, {platform.machine()}"
+    )
+    return {
+        "device": name,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "guardband": __version__,
+    }
+
+
+def _run_cell(
+    cell: Cell, folder: Folder, seed: int, device: str, data_dir: Path | None, done: Share = lambda share: None
+) -> None:
+    folder.write(cell, contest(cell.problems(seed, data_dir), cell.setting, resolve_device(device), done))
+    done(1.0)
+
+
+@contextmanager
+def _shown(
+    cells: Sequence[Cell], left: Sequence[Cell], verbose: bool | None
+) -> Iterator[Callable[[Cell, float], None]]:
+    """Show how far the whole plan is, in a terminal or if asked, and give what tells the share of a cell."""
+    console = Console(stderr=True)
+    shown = sys.stderr.isatty() if verbose is None else verbose
+    columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn()
+    with Progress(*columns, TimeRemainingColumn(), console=console, disable=not shown) as progress:
+        total = sum(cell.cost for cell in left)
+        task = progress.add_task("", total=total)
+        shares = {cell.name: 0.0 for cell in left}
+        costs = {cell.name: cell.cost for cell in left}
+
+        def advance(cell: Cell, share: float) -> None:
+            shares[cell.name] = share
+            done = sum(costs[name] * own for name, own in shares.items())
+            finished = len(cells) - sum(own < 1 for own in shares.values())
+            progress.update(task, completed=done, description=f"{finished} of {len(cells)} cells · {cell.name}")
+
+        yield advance
