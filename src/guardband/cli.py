@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -70,6 +72,67 @@ def demo(
         console.print(f"\n[bold]{row.method}[/bold]")
         console.print(str(row.bands.certificate), highlight=False, markup=False)
     console.print(f"\nFigure: {draw_demo(found, output / 'demo.png')}", highlight=False)
+
+
+class Experiment(StrEnum):
+    """What can be reproduced."""
+
+    simulation = "simulation"
+    supplement = "supplement"
+    bike = "bike"
+    traffic = "traffic"
+    house = "house"
+    boneage = "boneage"
+    all = "all"
+
+
+@app.command()
+def reproduce(
+    experiment: Annotated[Experiment, typer.Argument(help="Which of the paper's experiments, or all of them.")],
+    quick: Annotated[bool, typer.Option("--quick", help="A small version, in minutes; every figure says so.")] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of data, splits and training.")] = 0,
+    repetitions: Annotated[int | None, typer.Option(min=1, help="Repetitions, in place of 10 or 20.")] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, or any name that torch knows.")] = "auto",
+    data_dir: Annotated[
+        Path | None, typer.Option(help="Folder of the real data; else $GUARDBAND_DATA, else they are downloaded.")
+    ] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="Cells to run at a time, each in a process of its own.")] = 1,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the run.")] = Path("reproduction"),
+) -> None:
+    """Run the paper's experiments, draw its figures and set our numbers beside the printed ones.
+
+    A run that was stopped goes on where it stopped: give the same command again. Results are written as CSV and
+    Parquet, figures as SVG and PNG, and all of it on one page, index.html.
+    """
+    from guardband.experiments.figures import need_matplotlib
+    from guardband.experiments.reproduce.folder import Folder
+    from guardband.experiments.reproduce.plan import EXPERIMENTS, plan
+    from guardband.experiments.reproduce.report import report
+    from guardband.experiments.reproduce.run import machine, run
+
+    need_matplotlib()
+    wanted = EXPERIMENTS if experiment is Experiment.all else (experiment.value,)
+    cells = plan(wanted, quick, repetitions)
+    if not cells:
+        raise ValueError("boneage needs the image experiment, which is not part of guardband yet.")
+    folder = Folder(output)
+    folder.open(
+        {"seed": seed, "quick": quick, "repetitions": repetitions or "the paper's"},
+        {"command": "guardband " + shlex.join(sys.argv[1:]), **machine(device)},
+    )
+    console = Console()
+    try:
+        run(cells, folder, seed=seed, device=device, data_dir=data_dir, jobs=jobs)
+    except KeyboardInterrupt:
+        console.print(f"Stopped. The same command goes on from the last finished cell in {output}.", highlight=False)
+        raise typer.Exit(130) from None
+    page, claims = report(folder)
+    for claim in claims:
+        if claim.verdict != "not run":
+            console.print(f"[bold]{claim.verdict}[/bold]: {claim.text}", highlight=False)
+    if experiment is Experiment.all:
+        console.print("boneage: its place is kept; it needs the image experiment.", highlight=False)
+    console.print(f"\nPage: {page}", highlight=False)
 
 
 def main() -> None:

@@ -1,0 +1,113 @@
+"""Our numbers beside the printed ones."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+METHODS = ("bayes", "qreg-un", "conf-fw", "neg-ll", "high-q", "conf-nn", "pav")
+"""The paper's seven, as they stand in its Figure 2 from top to bottom."""
+MEASURES = ("coverage", "relative_length", "combined_mae")
+MEDIAN_ERROR = math.sqrt(math.pi / 2)
+"""The standard error of a median in those of a mean, for a Gaussian."""
+QUARTILES = 1.349
+"""The distance of a Gaussian's quartiles in standard deviations."""
+
+SHOWN = {"1": ("simulation", "tuned"), "S2 n=5000": ("supplement", "n=5000"), "S2 n=47222": ("supplement", "n=47222")}
+"""Which setting stands beside which of the paper's curves over beta'x."""
+
+
+@cache
+def printed(name: str) -> pd.DataFrame:
+    """Return what the paper prints: ``curves`` or ``figure2``."""
+    import pandas as pd
+
+    with (files("guardband.experiments.reproduce") / "printed" / f"{name}.csv").open() as file:
+        return pd.read_csv(file)
+
+
+def compare(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    """Return printed value, ours, the difference and its standard error for each point of each figure.
+
+    The error of Figure 2 is that of both medians, theirs by their quartiles and 20 repetitions; that of the curves
+    is ours alone, since the paper shows none.
+    """
+    import pandas as pd
+
+    parts = [_figure2(tables["results"]), _over_signal(tables["curves"]), _over_size(tables["details"])]
+    whole = [part for part in parts if len(part)]
+    if not whole:
+        return pd.DataFrame()
+    frame = pd.concat(whole, ignore_index=True)
+    frame["difference"] = frame["ours"] - frame["printed"]
+    return frame
+
+
+def _figure2(results: pd.DataFrame) -> pd.DataFrame:
+    import pandas as pd
+
+    rows = []
+    for (experiment, setting, method), own in _groups(results, "experiment", "setting", "method"):
+        theirs = printed("figure2").query("experiment == @experiment and method == @method")
+        for _, box in theirs.iterrows():
+            values = own[box["measure"]].to_numpy()
+            spread = np.nan_to_num((box["q3"] - box["q1"]) / QUARTILES)  # a few boxes could not be read
+            error = MEDIAN_ERROR * math.hypot(_error(values), spread / math.sqrt(20))
+            rows.append(
+                ("2", experiment, setting, method, box["measure"], math.nan, box["median"], np.median(values), error)
+            )
+    return pd.DataFrame(rows, columns=_COLUMNS)
+
+
+def _over_signal(curves: pd.DataFrame) -> pd.DataFrame:
+    import pandas as pd
+
+    rows = []
+    wanted = {(experiment, setting): figure for figure, (experiment, setting) in SHOWN.items()}
+    for (experiment, setting, method, x), own in _groups(curves, "experiment", "setting", "method", "x"):
+        figure = wanted.get((experiment, setting), "S3" if setting.startswith("dep") else None)
+        name = setting if figure == "S3" else method
+        theirs = printed("curves").query("figure == @figure and method == @name and abs(x - @x) < 1e-6")
+        for _, point in theirs.iterrows():
+            values = own[point["measure"]].to_numpy()
+            rows.append((figure, experiment, setting, name, point["measure"], x, point["value"], *_mean(values)))
+    return pd.DataFrame(rows, columns=_COLUMNS)
+
+
+def _over_size(details: pd.DataFrame) -> pd.DataFrame:
+    import pandas as pd
+
+    rows = []
+    supplement = details[details["experiment"] == "supplement"] if len(details) else details
+    for (setting, method), own in _groups(supplement, "setting", "method"):
+        if not setting.startswith("n="):
+            continue
+        n = int(setting.removeprefix("n="))
+        theirs = printed("curves").query("figure == 'S1' and method == @method and x == @n")
+        for _, point in theirs.iterrows():
+            values = own[point["measure"]].to_numpy()
+            rows.append(("S1", "supplement", setting, method, point["measure"], n, point["value"], *_mean(values)))
+    return pd.DataFrame(rows, columns=_COLUMNS)
+
+
+_COLUMNS = ["figure", "experiment", "setting", "method", "measure", "x", "printed", "ours", "standard_error"]
+
+
+def _groups(frame: pd.DataFrame, *names: str) -> list[tuple[tuple[str, ...], pd.DataFrame]]:
+    return list(frame.groupby(list(names), sort=False)) if len(frame) else []
+
+
+def _mean(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> tuple[float, float]:
+    return float(values.mean()), _error(values)
+
+
+def _error(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:
+    """Return the standard error of a mean, NaN of fewer than two values."""
+    return float(values.std(ddof=1) / math.sqrt(len(values))) if len(values) > 1 else math.nan

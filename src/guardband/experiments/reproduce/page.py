@@ -1,0 +1,198 @@
+"""One page for a run: the verdicts, every figure with its table, and the choices that were made."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Sequence
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from guardband.experiments.reproduce.claims import Claim
+from guardband.experiments.reproduce.compare import METHODS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+STYLE = """
+:root { color-scheme: light dark; --line: #8884; --good: #2a7d46; --part: #a86a00; --bad: #b3261e; }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 68rem; margin: 2rem auto; padding: 0 1rem; }
+h1 { line-height: 1.2; } h2 { margin-top: 3rem; border-top: 1px solid var(--line); padding-top: 1.5rem; }
+img { width: 100%; height: auto; background: #fff; border-radius: 4px; }
+table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums; }
+th, td { padding: .2rem .7rem; text-align: right; border-bottom: 1px solid var(--line); }
+th:first-child, td:first-child { text-align: left; }
+.wide { overflow-x: auto; } .quick { border: 2px solid var(--part); padding: .6rem 1rem; border-radius: 4px; }
+.claim { margin: 1rem 0; padding-left: 1rem; border-left: 4px solid var(--line); }
+.holds { border-color: var(--good); } .part { border-color: var(--part); } .not { border-color: var(--bad); }
+.verdict { font-weight: 600; } .claim p { margin: .2rem 0; } .claim ul { margin: .2rem 0; font-size: .9rem; }
+figcaption, .small { font-size: .9rem; opacity: .85; }
+@media print { img { break-inside: avoid; } }
+"""
+
+CAPTIONS = {
+    "figure-1": ("Figure 1", "Artificial data, each measure along β'x. Weight decay chosen on D1 (setting “tuned”)."),
+    "figure-S1": ("Figure S1", "The same measures against the number of rows of D1 and D2."),
+    "figure-S2": ("Figure S2", "Figure 1 at 5,000 and at 47,222 rows."),
+    "figure-S3": ("Figure S3", "conf-nn with one or two hidden layers, absolute or squared loss, at 50,000 rows."),
+    "convergence": ("As the data grow", "conf-nn's scale, pav's level and the network's distance from the quantiles."),
+    "sensitivity": ("How sensitive each method is", "Relative length at each batch size and weight decay."),
+}
+BOXES = {
+    "paper": "the encoding that comes closest to the paper's, epochs by cross-validation",
+    "100 passes": "the same encoding, 100 passes over D1 whatever cross-validation says",
+    "full": "the full encoding, epochs by cross-validation",
+}
+CLASS = {"holds": "holds", "holds in part": "part", "does not hold": "not", "not run": "none"}
+
+
+def write_page(
+    path: Path,
+    about: dict[str, Any],
+    tables: dict[str, pd.DataFrame],
+    comparison: pd.DataFrame,
+    claims: Sequence[Claim],
+    figures: Sequence[str],
+    note: str | None,
+) -> None:
+    """Write the page, whole and on its own: figures are inside it."""
+    parts = [
+        "<h1>Adaptive, Distribution-Free Prediction Intervals for Deep Networks, reproduced</h1>",
+        "<p>Kivaranovic, Johnson &amp; Leeb, AISTATS 2020. Printed numbers were read off the paper's figures.</p>",
+        f"<p class=small>{escape(', '.join(f'{name} {value}' for name, value in _told(about)))}</p>",
+        f"<p class=quick>{escape(note)}</p>" if note else "",
+        "<h2>The paper's claims</h2>",
+        *(_claim(claim) for claim in claims),
+    ]
+    for name in figures:
+        title, caption = _caption(name)
+        parts += [
+            f"<h2 id={name}>{escape(title)}</h2>",
+            f"<figure><img alt='{escape(title)}: {escape(caption)}' src='{_inline(path.parent / 'figures' / name)}'>",
+            f"<figcaption>{escape(caption)}</figcaption></figure>",
+            _beside(name, comparison),
+        ]
+    parts += ["<h2>All settings</h2>", _settings(tables), "<h2>Dead sides of the ReLU ordering</h2>", _dead(tables)]
+    body = "\n".join(part for part in parts if part)
+    text = (
+        "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
+        f"<title>The paper, reproduced</title><style>{STYLE}</style><body><main>\n{body}\n</main></body></html>\n"
+    )
+    path.write_text(text, encoding="utf-8")
+
+
+def _told(about: dict[str, Any]) -> list[tuple[str, Any]]:
+    return [*about["settings"].items(), *((k, v) for k, v in about.items() if k != "settings")]
+
+
+def _claim(claim: Claim) -> str:
+    words = "".join(f"<li>{escape(line)}</li>" for line in claim.words)
+    return (
+        f"<div class='claim {CLASS[claim.verdict]}'><p>{escape(claim.text)}</p>"
+        f"<p class=verdict>{escape(claim.verdict.capitalize())}.</p><ul>{words}</ul></div>"
+    )
+
+
+def _caption(name: str) -> tuple[str, str]:
+    if name in CAPTIONS:
+        return CAPTIONS[name]
+    setting = name.removeprefix("figure-2-").replace("-", " ")
+    return "Figure 2", f"Real data: {BOXES.get(setting, setting)}. Grey bars are the printed quartiles."
+
+
+def _inline(stem: Path) -> str:
+    return "data:image/svg+xml;base64," + base64.b64encode(stem.with_suffix(".svg").read_bytes()).decode()
+
+
+def _beside(name: str, comparison: pd.DataFrame) -> str:
+    """Return the table of a figure: printed, ours, the difference and its standard error."""
+    if not len(comparison):
+        return ""
+    if name.startswith("figure-2-"):
+        setting = name.removeprefix("figure-2-").replace("-", " ")
+        own = comparison[(comparison["figure"] == "2") & (comparison["setting"] == setting)]
+        return "".join(
+            f"<details><summary>{escape(str(experiment))}: printed, ours, difference</summary>{_boxes(part)}</details>"
+            for experiment, part in own.groupby("experiment")
+        )
+    own = comparison[comparison["figure"].str.startswith(name.removeprefix("figure-"))]
+    return "".join(
+        f"<details><summary>{escape(str(figure))}: printed, ours, difference</summary>{_points(part)}</details>"
+        for figure, part in own.groupby("figure")
+    )
+
+
+def _boxes(own: pd.DataFrame) -> str:
+    order = sorted(own.index, key=lambda i: (own["measure"][i], METHODS.index(own["method"][i])))
+    rows = [(own["measure"][i], own["method"][i], *_numbers(own.loc[i])) for i in order]
+    return _table(("measure", "method", *NUMBERS), rows)
+
+
+def _points(own: pd.DataFrame) -> str:
+    rows = [(row["measure"], row["method"], f"{row['x']:g}", *_numbers(row)) for _, row in own.iterrows()]
+    return _table(("measure", "method", "x", *NUMBERS), rows)
+
+
+NUMBERS = ("printed", "ours", "difference", "standard error")
+
+
+def _numbers(row: pd.Series[Any]) -> tuple[str, ...]:
+    return (f"{row['printed']:.3f}", f"{row['ours']:.3f}", f"{row['difference']:+.3f}", f"{row['standard_error']:.3f}")
+
+
+def _settings(tables: dict[str, pd.DataFrame]) -> str:
+    """Return means over repetitions, with standard errors, for each experiment, setting and method."""
+    if not len(tables["results"]):
+        return ""
+    both = tables["results"].merge(tables["details"], on=["experiment", "setting", "method", "repetition"])
+    measures = [name for name in ("coverage", "length", "relative_length", "mae") if name in both]
+    out = []
+    for (experiment, setting), own in both.groupby(["experiment", "setting"], sort=False):
+        rows = []
+        for method, values in own.groupby("method", sort=False):
+            shown = [_with_error(values[name].to_numpy()) for name in measures]
+            rows.append(
+                (method, len(values), *shown, f"{values['epochs'].median():g}", f"{values['weight_decay'].median():g}")
+            )
+        head = ("method", "repetitions", *(name.replace("_", " ") for name in measures), "epochs", "weight decay")
+        title = f"{experiment}, {setting}: {int(own['n_train'].iloc[0]):,} rows train, "
+        title += f"{int(own['n_calibration'].iloc[0]):,} calibrate, {int(own['n_test'].iloc[0]):,} judge"
+        out.append(f"<details><summary>{escape(title)}</summary>{_table(head, rows)}</details>")
+    return "".join(out)
+
+
+def _dead(tables: dict[str, pd.DataFrame]) -> str:
+    """Return the share of networks with a dead side, and of repetitions whose conf-nn interval is the whole line."""
+    details, results = tables["details"], tables["results"]
+    relu = (
+        details[details["setting"].str.startswith("relu") & (details["method"] == "pav")] if len(details) else details
+    )
+    if not len(relu):
+        return "<p>Not run.</p>"
+    rows = []
+    for (experiment, setting), own in relu.groupby(["experiment", "setting"], sort=False):
+        lengths = results[
+            (results["experiment"] == experiment) & (results["setting"] == setting) & (results["method"] == "conf-nn")
+        ]["length"]
+        rows.append((experiment, setting, f"{own['dead'].mean():.1%}", f"{np.isinf(lengths).mean():.1%}"))
+    words = (
+        "<p>The paper orders its outputs by ReLU. Networks at ten levels in each repetition; a side is dead if it has "
+        "no width on more than 1% of D1. With softplus, the ordering of all other settings, none can die.</p>"
+    )
+    return words + _table(("experiment", "setting", "networks with a dead side", "conf-nn is the whole line"), rows)
+
+
+def _with_error(values: np.ndarray[Any, Any]) -> str:
+    finite = values[np.isfinite(values)]
+    if len(finite) < len(values):
+        return f"{len(values) - len(finite)} of {len(values)} infinite"
+    error = f" ({finite.std(ddof=1) / np.sqrt(len(finite)):.4f})" if len(finite) > 1 else ""
+    return f"{finite.mean():.4f}{error}" if len(finite) else "none"
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    top = "".join(f"<th>{escape(name)}</th>" for name in head)
+    body = "".join("<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows)
+    return f"<div class=wide><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>"

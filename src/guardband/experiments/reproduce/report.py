@@ -1,0 +1,29 @@
+"""What comes out of a run: tables, figures, the comparison with the printed numbers, and the page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from guardband.experiments.reproduce.claims import Claim, judge
+from guardband.experiments.reproduce.compare import compare
+from guardband.experiments.reproduce.figures import draw
+from guardband.experiments.reproduce.folder import Folder
+from guardband.experiments.reproduce.page import write_page
+
+QUICK = "QUICK RUN: far smaller than the paper's"
+
+
+def report(folder: Folder) -> tuple[Path, Sequence[Claim]]:
+    """Write everything that the finished cells of a run give; return the page and the verdicts."""
+    about = folder.about()
+    note = QUICK if about["settings"]["quick"] else None
+    tables = folder.write_tables()
+    comparison = compare(tables)
+    if len(comparison):
+        comparison.to_csv(folder.path / "comparison.csv", index=False)
+    claims = judge(tables)
+    figures = draw(tables, folder.path / "figures", note)
+    page = folder.path / "index.html"
+    write_page(page, about, tables, comparison, claims, figures, note)
+    return page, claims
