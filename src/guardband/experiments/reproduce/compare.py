@@ -12,6 +12,7 @@ import numpy as np
 if TYPE_CHECKING:
     import pandas as pd
 
+KEY = ["experiment", "setting", "method", "repetition"]
 METHODS = ("bayes", "qreg-un", "conf-fw", "neg-ll", "high-q", "conf-nn", "pav")
 """The paper's seven, as they stand in its Figure 2 from top to bottom."""
 MEASURES = ("coverage", "relative_length", "combined_mae")
@@ -41,13 +42,19 @@ def compare(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
     """
     import pandas as pd
 
-    parts = [_figure2(tables["results"]), _over_signal(tables["curves"]), _over_size(tables["details"])]
+    parts = [_figure2(tables["results"]), _over_signal(tables["curves"]), _over_size(joined(tables))]
     whole = [part for part in parts if len(part)]
     if not whole:
         return pd.DataFrame()
     frame = pd.concat(whole, ignore_index=True)
     frame["difference"] = frame["ours"] - frame["printed"]
     return frame
+
+
+def joined(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    """Return results and details side by side."""
+    results = tables["results"]
+    return results.merge(tables["details"], on=KEY) if len(results) else results
 
 
 def _figure2(results: pd.DataFrame) -> pd.DataFrame:
@@ -81,11 +88,11 @@ def _over_signal(curves: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=_COLUMNS)
 
 
-def _over_size(details: pd.DataFrame) -> pd.DataFrame:
+def _over_size(both: pd.DataFrame) -> pd.DataFrame:
     import pandas as pd
 
     rows = []
-    supplement = details[details["experiment"] == "supplement"] if len(details) else details
+    supplement = both[both["experiment"] == "supplement"] if len(both) else both
     for (setting, method), own in _groups(supplement, "setting", "method"):
         if not setting.startswith("n="):
             continue

@@ -53,7 +53,7 @@ def _traffic_paper(traffic: pd.DataFrame) -> Encoded:
 
     time = _dates(traffic["date_time"])
     X = traffic[["temp", "rain_1h", "snow_1h", "clouds_all", "weather_main", "holiday"]].assign(
-        hour=_words(time.dt.hour), weekday=_words(time.dt.weekday), month=_words(time.dt.month)
+        hour=_words(time.dt.hour), weekday=_words(time.dt.day_of_week), month=_words(time.dt.month)
     )
     return pd.get_dummies(X, dtype=float), traffic["traffic_volume"] / 1000
 
@@ -65,7 +65,7 @@ def _traffic_full(traffic: pd.DataFrame) -> Encoded:
     X = traffic[["temp", "rain_1h", "snow_1h", "clouds_all"]].astype(float)
     X["temp"] = X["temp"].where(X["temp"] > 0)  # zero kelvin
     X["rain_1h"] = X["rain_1h"].where(X["rain_1h"] < 1000)  # ten metres in an hour
-    for column, values in (("hour", time.dt.hour), ("weekday", time.dt.weekday), ("month", time.dt.month)):
+    for column, values in (("hour", time.dt.hour), ("weekday", time.dt.day_of_week), ("month", time.dt.month)):
         X[column] = _words(values)
     X["year"] = _words(time.dt.year)
     X["holiday"] = day.map(dict(zip(day[named], traffic["holiday"][named], strict=True))).fillna("none")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from guardband.experiments.reproduce.compare import MEASURES, METHODS, SHOWN, printed
+from guardband.experiments.reproduce.compare import MEASURES, METHODS, SHOWN, joined, printed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -141,6 +141,7 @@ def _boxes(setting: str) -> Callable[[Tables], Figure | None]:
                 boxes = _of(printed("figure2"), experiment=experiment, measure=measure).set_index("method")
                 _box_panel(panel, own, measure, boxes)
                 panel.set_title(f"{title}: {TITLES[measure].lower()}", fontsize=9)
+        figure.supxlabel("grey: the printed quartiles and median", fontsize=8, color="0.4")
         return figure
 
     return make
@@ -172,11 +173,10 @@ def _box_panel(panel: Axes, own: pd.DataFrame, measure: str, boxes: pd.DataFrame
 
 def _sizes(tables: Tables) -> Figure | None:
     """Figure S1: against the number of rows."""
-    own = _of(tables["details"], experiment="supplement")
+    own = _of(joined(tables), experiment="supplement")
     own = own[own["setting"].str.startswith("n=")] if len(own) else own
     if not len(own):
         return None
-    own = own.merge(tables["results"], on=["experiment", "setting", "method", "repetition"])
     own = own.assign(n=own["setting"].str.removeprefix("n=").astype(int))
     figure, axes = _panels(2)
     for j, measure in enumerate(MEASURES):
@@ -251,7 +251,7 @@ def _sensitivity(tables: Tables) -> Figure | None:
     parts = own["setting"].str.split(" ", expand=True)
     own = own.assign(batch=parts[1].astype(int), decay=parts[3])
     figure, axes = _panels(1)
-    for panel, (batch, one) in zip(axes[0], own.groupby("batch"), strict=True):
+    for panel, (batch, one) in zip(axes[0], own.groupby("batch"), strict=False):  # fewer if a run is not finished
         for method in METHODS:
             mean = _of(one, method=method).groupby("decay", sort=False)["relative_length"].mean()
             panel.plot(mean.index, mean, marker=".", label=method, **STYLES[method])

@@ -23,7 +23,6 @@ RESULTS = (
     *("covered", "coverage", "length", "mae", "seconds"),
 )
 """The columns of ``results.csv``; ``details.csv`` has the first four of them and all others."""
-KEY = RESULTS[:4]
 
 
 @dataclass(frozen=True)
@@ -80,7 +79,7 @@ class Folder:
         others = [column for column in rows.columns if column not in RESULTS]
         return {
             "results": rows[list(RESULTS)] if len(rows) else rows,
-            "details": rows[[*KEY, *others]] if len(rows) else rows,
+            "details": rows[[*RESULTS[:4], *others]] if len(rows) else rows,
             "curves": frames["curves"],
         }
 

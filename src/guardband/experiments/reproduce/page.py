@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from guardband.experiments.reproduce.claims import Claim
-from guardband.experiments.reproduce.compare import METHODS
+from guardband.experiments.reproduce.compare import METHODS, joined
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -146,7 +146,7 @@ def _settings(tables: dict[str, pd.DataFrame]) -> str:
     """Return means over repetitions, with standard errors, for each experiment, setting and method."""
     if not len(tables["results"]):
         return ""
-    both = tables["results"].merge(tables["details"], on=["experiment", "setting", "method", "repetition"])
+    both = joined(tables)
     measures = [name for name in ("coverage", "length", "relative_length", "mae") if name in both]
     out = []
     for (experiment, setting), own in both.groupby(["experiment", "setting"], sort=False):

@@ -113,7 +113,7 @@ def _simulation(quick: bool) -> list[Cell]:
 
 
 def _supplement(quick: bool) -> list[Cell]:
-    """Figures S1 and S2: the size of the data. Figure S3: depth and loss."""
+    """Figures S1 and S2: the size of the data. Figure S3: depth and loss. The ReLU ordering on few rows."""
     repetitions = tuple(range(2 if quick else 10))
     n_test = 5_000 if quick else N_TEST
     base = Setting("", decays=(0.0, 3e-3) if quick else DECAYS, batch_size=256 if quick else 1024)
@@ -126,7 +126,9 @@ def _supplement(quick: bool) -> list[Cell]:
             setting = replace(base, name=name, hidden=hidden, contestants=(CONF_NN,))
             setting = replace(setting, power=2 if power == 2 else 1)
             cells.append(Cell("supplement", setting, repetitions, 5_000 if quick else 50_000, n_test))
-    return cells
+    relu = replace(base, name="relu 5000 rows", contestants=TRIPLES, ordering="relu", decays=(0.0,), batch_size=256)
+    raw = replace(relu, name="relu raw response 5000 rows", standardise=False)
+    return cells + [Cell("supplement", setting, repetitions, 5_000, n_test) for setting in (relu, raw)]
 
 
 def _table(name: str, quick: bool) -> list[Cell]:

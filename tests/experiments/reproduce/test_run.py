@@ -1,0 +1,152 @@
+"""A run can be stopped, killed and gone on with; the same seed gives the same numbers, however many jobs."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from guardband.cli import app
+from guardband.experiments.reproduce import plan as planning
+from guardband.experiments.reproduce.contest import contest
+from guardband.experiments.reproduce.folder import RESULTS, Folder
+from guardband.experiments.reproduce.plan import Cell
+from guardband.experiments.reproduce.run import run
+from guardband.experiments.reproduce.setting import EVERYONE, Setting
+
+SETTING = Setting("tuned", (8,), EVERYONE, max_epochs=3, batch_size=100)
+CELLS = [
+    Cell("simulation", SETTING, (0, 1), 600, 300),
+    Cell("simulation", replace(SETTING, name="plain"), (0, 1), 600, 300),
+    Cell("supplement", replace(SETTING, name="n=600"), (0,), 600, 300),
+]
+SETTINGS = {"seed": 0, "quick": True, "repetitions": 2}
+
+
+def folder_at(path):
+    folder = Folder(path)
+    folder.open(SETTINGS, {"command": "here"})
+    return folder
+
+
+def numbers(folder):
+    frame = folder.tables()["results"].drop(columns="seconds")
+    return frame.sort_values(list(RESULTS[:4])).reset_index(drop=True)
+
+
+def test_jobs_and_order_do_not_change_a_number(tmp_path):
+    one, two = (folder_at(tmp_path / name) for name in ("one", "two"))
+    run(CELLS, one, seed=7, verbose=False)
+    run(CELLS[::-1], two, seed=7, jobs=2, verbose=False)
+    pd.testing.assert_frame_equal(numbers(one), numbers(two))
+    assert tuple(one.tables()["results"].columns) == RESULTS
+
+
+def test_what_is_done_is_not_done_again_and_what_is_half_written_is(tmp_path, monkeypatch):
+    folder = folder_at(tmp_path / "run")
+    run(CELLS[:1], folder, verbose=False)
+    half = folder.path / "cells" / CELLS[1].name
+    half.mkdir()
+    (half / "rows.csv").write_text("experiment,sett")
+    trained = []
+
+    def counted(problems, setting, device, done):
+        trained.append(setting.name)
+        return contest(problems, setting, device, done)
+
+    monkeypatch.setattr("guardband.experiments.reproduce.run.contest", counted)
+    run(CELLS, folder, verbose=False)
+    assert trained == ["plain", "n=600"]
+    assert set(folder.tables()["results"]["setting"]) == {"tuned", "plain", "n=600"}
+
+
+def test_a_killed_run_goes_on_where_it_stopped(tmp_path):
+    """Killed outright after the first cell; the rest is then the same as in a run that was never stopped."""
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[2])\n"
+        "from pathlib import Path\nfrom test_run import CELLS, folder_at, run\n"
+        "run(CELLS, folder_at(Path(sys.argv[1])), verbose=False)\n"
+    )
+    path = tmp_path / "run"
+    process = subprocess.Popen([sys.executable, "-c", code, str(path), os.path.dirname(__file__)])
+    while not (path / "cells" / CELLS[0].name / "DONE").exists():
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    folder, whole = folder_at(path), folder_at(tmp_path / "whole")
+    assert not all(folder.is_done(cell) for cell in CELLS)
+    run(CELLS, folder, verbose=False)
+    run(CELLS, whole, verbose=False)
+    pd.testing.assert_frame_equal(numbers(folder), numbers(whole))
+
+
+def test_a_folder_of_another_run_is_refused(tmp_path):
+    folder_at(tmp_path / "run")
+    with pytest.raises(ValueError, match=r"holds a run with seed 0, .* cannot go on with seed 1"):
+        Folder(tmp_path / "run").open(SETTINGS | {"seed": 1}, {})
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "letter.txt").write_text("dear")
+    with pytest.raises(ValueError, match="must be a new or empty folder"):
+        Folder(tmp_path / "mine").open(SETTINGS, {})
+
+
+def test_the_command_writes_everything(tmp_path, monkeypatch):
+    monkeypatch.setattr(planning, "plan", lambda wanted, quick, repetitions: CELLS)
+    out = tmp_path / "out"
+    result = CliRunner().invoke(app, ["reproduce", "simulation", "--quick", "-o", str(out), "--device", "cpu"])
+    assert result.exit_code == 0, result.output
+    assert "conf-nn covers at the nominal level" in result.output
+    for name in ("results.csv", "results.parquet", "details.csv", "curves.csv", "comparison.csv", "index.html"):
+        assert (out / name).exists()
+    results = pd.read_csv(out / "results.csv")
+    assert tuple(results.columns) == RESULTS
+    assert (results["coverage"] == results["covered"] / results["n_test"]).all()
+    pd.testing.assert_frame_equal(results, pd.read_parquet(out / "results.parquet"))
+    for figure in ("figure-1", "figure-S1", "convergence"):
+        assert (out / "figures" / f"{figure}.png").read_bytes().startswith(b"\x89PNG")
+        assert "QUICK RUN" in (out / "figures" / f"{figure}.svg").read_text()
+    page = (out / "index.html").read_text()
+    assert "QUICK RUN" in page
+    assert "http" not in page.replace("http://www.w3.org", "")  # nothing is fetched
+    about = json.loads((out / "run.json").read_text())
+    assert about["torch"] == torch.__version__
+
+
+def test_an_experiment_that_is_not_there_yet_says_so_and_writes_nothing(tmp_path):
+    command = [sys.executable, "-m", "guardband", "reproduce", "boneage", "-o", str(tmp_path / "out")]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert result.returncode == 2
+    assert result.stderr.startswith("guardband: boneage needs the image experiment")
+    assert not (tmp_path / "out").exists()
+
+
+def test_missing_data_is_told_before_anything_is_trained(tmp_path):
+    command = [sys.executable, "-m", "guardband", "reproduce", "house", "--quick"]
+    command += ["--data-dir", str(tmp_path / "none"), "-o", str(tmp_path / "out")]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert result.returncode == 2
+    assert "house data is absent" in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1
+
+
+def test_ctrl_c_leaves_finished_cells_and_says_how_to_go_on(tmp_path):
+    out = tmp_path / "out"
+    command = [sys.executable, "-m", "guardband", "reproduce", "simulation", "--quick", "-o", str(out)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while not (out / "run.json").exists():
+        assert process.poll() is None
+        time.sleep(0.05)
+    time.sleep(2)
+    process.send_signal(signal.SIGINT)
+    told, trouble = process.communicate(timeout=60)
+    assert process.returncode == 130, trouble
+    assert "The same command goes on" in told
+    assert "Traceback" not in trouble
