@@ -12,6 +12,7 @@ import numpy as np
 
 from guardband.experiments.reproduce.claims import Claim
 from guardband.experiments.reproduce.compare import METHODS, joined
+from guardband.experiments.reproduce.figures import BOXES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,11 +40,6 @@ CAPTIONS = {
     "figure-S3": ("Figure S3", "conf-nn with one or two hidden layers, absolute or squared loss, at 50,000 rows."),
     "convergence": ("As the data grow", "conf-nn's scale, pav's level and the network's distance from the quantiles."),
     "sensitivity": ("How sensitive each method is", "Relative length at each batch size and weight decay."),
-}
-BOXES = {
-    "paper": "the encoding that comes closest to the paper's, epochs by cross-validation",
-    "100 passes": "the same encoding, 100 passes over D1 whatever cross-validation says",
-    "full": "the full encoding, epochs by cross-validation",
 }
 CLASS = {"holds": "holds", "holds in part": "part", "does not hold": "not", "not run": "none"}
 
@@ -99,7 +95,7 @@ def _caption(name: str) -> tuple[str, str]:
     if name in CAPTIONS:
         return CAPTIONS[name]
     setting = name.removeprefix("figure-2-").replace("-", " ")
-    return "Figure 2", f"Real data: {BOXES.get(setting, setting)}. Grey bars are the printed quartiles."
+    return f"Figure 2, {setting}", f"Real data: {BOXES[setting]}. Grey bars are the printed quartiles."
 
 
 def _inline(stem: Path) -> str:
