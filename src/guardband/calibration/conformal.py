@@ -42,8 +42,8 @@ class SplitConformal(Rule):
         return self.score.of(bands[0], y)
 
     def summarise(self, statistics: Sequence[Array]) -> Array:
-        """Return the scores, sorted."""
-        return np.sort(np.concatenate(list(statistics)))
+        """Return the scores."""
+        return np.concatenate(list(statistics))
 
     def calibrate(self, summary: Array) -> Calibration:
         """Return the threshold of each level and the certificate."""

@@ -24,6 +24,8 @@ from guardband.methods.registry import method_named
 
 Array = NDArray[np.float64]
 
+ROWS_AT_A_TIME = 2**15
+
 
 class BandCalibrator:
     """Turns bands of any model into intervals with a guarantee.
@@ -78,10 +80,17 @@ class BandCalibrator:
 
     def fit(self, lower: ArrayLike, point: ArrayLike, upper: ArrayLike, y: ArrayLike) -> BandCalibrator:
         """Calibrate on held-out bands and responses that no training has seen."""
-        bands = self._bands(lower, point, upper)
-        response = read_target(y, bands.shape[1])
-        summary = self._rule.summarise([self._rule.statistic(bands, response)])
-        self._calibrated = Calibrated.by(self._rule, summary)
+        sides = self._sides(lower, point, upper)
+        n = sides[0].shape[1]
+        response = read_target(y, n)
+        # A part at a time stays in the cache, and only the scores of all rows in memory.
+        starts = range(0, n, ROWS_AT_A_TIME)
+        parts = [(slice(start, start + ROWS_AT_A_TIME), start) for start in starts]
+        statistics = [
+            self._rule.statistic(self._bands([side[:, rows] for side in sides], first), response[rows])
+            for rows, first in parts
+        ]
+        self._calibrated = Calibrated.by(self._rule, self._rule.summarise(statistics))
         return self
 
     def transform(
@@ -95,7 +104,7 @@ class BandCalibrator:
     ) -> Intervals:
         """Return the intervals of new bands, at other levels if asked for."""
         calibrated = self._fitted().at(confidence_level, alpha)
-        return calibrated.intervals(*calibrated.ends(self._bands(lower, point, upper)))
+        return calibrated.intervals(*calibrated.ends(self._bands(self._sides(lower, point, upper))))
 
     @property
     def certificate(self) -> Certificate:
@@ -107,23 +116,29 @@ class BandCalibrator:
             raise NotFittedError("This BandCalibrator is not calibrated yet: call fit first.")
         return self._calibrated
 
-    def _bands(self, lower: ArrayLike, point: ArrayLike, upper: ArrayLike) -> Array:
+    def _sides(self, lower: ArrayLike, point: ArrayLike, upper: ArrayLike) -> list[Array]:
+        """Return lower, point and upper, each ``(K, n)``."""
         sides = [np.asarray(from_tensor(side), dtype=np.float64) for side in (lower, point, upper)]
         shapes = [side.shape for side in sides]
         if len(set(shapes)) > 1 or sides[0].ndim not in (1, 2) or sides[0].size == 0:
             raise ValueError(f"lower, point and upper must have one shape (n,) or (K, n), n > 0, found {shapes}.")
-        bands = np.stack([np.atleast_2d(side) for side in sides], axis=-1)
-        bands = bands[self._method.order(self._wish, len(bands))]
+        return [np.atleast_2d(side) for side in sides]
+
+    def _bands(self, sides: list[Array], first_row: int = 0) -> Array:
+        """Return the bands ``(K, n, 3)`` in the order that the rule expects."""
+        bands = np.stack(sides, axis=-1)[self._method.order(self._wish, len(sides[0]))]
         if self._crossing == "sort":
             return np.where(np.isnan(bands).any(-1, keepdims=True), bands, np.sort(bands, axis=-1))
-        refuse_crossing(bands)
+        refuse_crossing(bands, first_row)
         return bands
 
 
 def refuse_crossing(bands: NDArray[Any], first_row: int = 0) -> None:
     """Raise if lower <= point <= upper fails in ``(K, n, 3)``; bands with NaN are left to the rule."""
-    crosses = (bands[:, :, 1:] < bands[:, :, :-1]).any(axis=2) & ~np.isnan(bands).any(axis=2)
-    crossing = np.flatnonzero(crosses.any(axis=0)) + first_row
+    crosses = (bands[:, :, 1] < bands[:, :, 0]) | (bands[:, :, 2] < bands[:, :, 1])
+    if not crosses.any():
+        return
+    crossing = np.flatnonzero((crosses & ~np.isnan(bands).any(axis=2)).any(axis=0)) + first_row
     if len(crossing):
         raise ValueError(
             f"Bands must satisfy lower <= point <= upper, found {len(crossing)} that cross ({rows_named(crossing)}): "
