@@ -28,7 +28,16 @@ LAYERS = [
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 
 PUBLIC = {
-    *("IntervalRegressor", "BandCalibrator", "calibrate", "train", "load", "GuardedNetwork"),
+    *(
+        "IntervalRegressor",
+        "BandCalibrator",
+        "calibrate",
+        "train",
+        "load",
+        "GuardedNetwork",
+        "with_intervals",
+        "export_onnx",
+    ),
     *("Intervals", "Certificate", "Method", "Wish", "nn", "metrics", "planning"),
     *("ModelFileError", "OverlapError", "InsufficientCalibrationError"),
     *("InsufficientCalibrationWarning", "DegenerateBandWarning", "SlowTrainingWarning", "TargetWarning"),
@@ -78,7 +87,7 @@ def test_public_names_are_these_and_all_import():
 def test_every_optional_package_is_imported_where_it_is_used():
     for path in FILES:
         heads = {name.split(".")[0] for name in imported(path, top_level_only=True)}
-        assert not heads & {"pandas", "polars", "pyarrow", "matplotlib", "pooch"}
+        assert not heads & {"pandas", "polars", "pyarrow", "matplotlib", "pooch", "onnx", "onnxscript"}
 
 
 def seconds(*programs, repeat=5):

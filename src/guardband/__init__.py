@@ -16,9 +16,11 @@ if TYPE_CHECKING:
     from guardband.bands.certificate import Certificate as Certificate
     from guardband.bands.intervals import Intervals as Intervals
     from guardband.doors.bands import BandCalibrator as BandCalibrator
+    from guardband.doors.export import export_onnx as export_onnx
     from guardband.doors.model_file import load as load
     from guardband.doors.network import GuardedNetwork as GuardedNetwork
     from guardband.doors.network import calibrate as calibrate
+    from guardband.doors.replace import with_intervals as with_intervals
     from guardband.doors.table import IntervalRegressor as IntervalRegressor
     from guardband.doors.train import train as train
     from guardband.exceptions import DegenerateBandWarning as DegenerateBandWarning
@@ -47,8 +49,10 @@ _HOME = {
     "TargetWarning": "guardband.exceptions",
     "Wish": "guardband.methods.method",
     "calibrate": "guardband.doors.network",
+    "export_onnx": "guardband.doors.export",
     "load": "guardband.doors.model_file",
     "train": "guardband.doors.train",
+    "with_intervals": "guardband.doors.replace",
 }
 _MODULES = ("metrics", "nn", "planning")
 

@@ -7,6 +7,7 @@ one formula serves arrays and the calibrated network.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,7 +61,7 @@ class Scaled(Score):
         """
         lower, point, upper = bands[:, 0], bands[:, 1], bands[:, 2]
         limits, zero = xp.finfo(bands.dtype), xp.zeros_like(point)
-        with np.errstate(over="ignore", invalid="ignore"):
+        with _quiet(xp):
             below, above = xp.maximum(point - lower, zero), xp.maximum(upper - point, zero)
             # tiny: in all four times the smallest number there is, for products that lose digits by underflow
             slack = 4 * limits.eps * (xp.abs(point) + threshold * (below + above) + limits.tiny * (threshold > 0))
@@ -80,7 +81,7 @@ class Residual(Score):
     def interval(self, bands: Any, threshold: Any, xp: Any = np) -> tuple[Any, Any]:
         """Return the point and the threshold on both sides of it."""
         point = bands[:, 1]
-        with np.errstate(over="ignore", invalid="ignore"):
+        with _quiet(xp):
             slack = 4 * xp.finfo(bands.dtype).eps * (xp.abs(point) + threshold)
             return _or_whole_line(bands, threshold, point - threshold - slack, point + threshold + slack, xp)
 
@@ -111,12 +112,17 @@ class Additive(Score):
         """Return the band moved outward on both sides by the threshold."""
         lower, point, upper = bands[:, 0], bands[:, 1], bands[:, 2]
         limits = xp.finfo(bands.dtype)
-        with np.errstate(over="ignore", invalid="ignore"):
+        with _quiet(xp):
             width = upper - lower
             by = threshold * width if self.relative else threshold
             slack = 4 * limits.eps * (xp.abs(lower) + xp.abs(upper) + abs(by)) + limits.tiny
             low, high = xp.minimum(lower - by - slack, point), xp.maximum(upper + by + slack, point)
         return _or_whole_line(bands, threshold, low, high, xp)
+
+
+def _quiet(xp: Any) -> AbstractContextManager[Any]:
+    """Return what keeps numpy from warning of infinities; torch does not warn, and could not compile that."""
+    return np.errstate(over="ignore", invalid="ignore") if xp is np else nullcontext()
 
 
 def _or_infinite(bands: Array, score: Array) -> Array:

@@ -83,16 +83,18 @@ class MostLikely(Rule):
         return _means(statistics)
 
     def calibrate(self, summary: Array) -> Calibration:
-        """Return the candidate, the same for each level, and a certificate that promises nothing."""
+        """Return the candidate and how many deviations a level reaches, ``(L, 2)``, and a certificate of nothing."""
         chosen = int(np.nan_to_num(summary[1:], nan=np.inf).argmin())
-        return Calibration(np.full(len(self.levels), chosen), _certificate(self, summary))
+        setting = [(chosen, ndtri((1 + float(level)) / 2)) for level in self.levels.values]
+        return Calibration(np.array(setting), _certificate(self, summary))
 
     def ends(self, bands: Any, setting: Any, xp: Any = np) -> tuple[Any, Any, Any]:
-        """Return the central intervals of the chosen Gaussian, ``(K, n, 3), (L,) -> (n, L), (n,), (n, L)``."""
-        own = bands[setting]
-        lower, mean, upper = own[:, :, 0], own[:, :, 1], own[:, :, 2]
-        reach = [float(ndtri((1 + float(level)) / 2)) for level in self.levels.values]
-        half = xp.stack([z * (upper[i] - lower[i]) / 2 for i, z in enumerate(reach)])
+        """Return the central intervals of the chosen Gaussian, ``(K, n, 3), (L, 2) -> (n, L), (n,), (n, L)``."""
+        chosen = setting[:, 0].astype(np.int64) if xp is np else setting[:, 0].long()
+        own = bands[chosen]
+        mean, deviation = own[:, :, 1], (own[:, :, 2] - own[:, :, 0]) / 2
+        # entry by entry: torch would take the precision of an array, but takes that of the bands from a number
+        half = xp.stack([deviation[i] * setting[i, 1] for i in range(len(self.levels))])
         return picked_ends(xp.stack([mean - half, mean, mean + half], -1), xp)
 
     def at(self, levels: Levels) -> MostLikely:

@@ -4,45 +4,48 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Sized
+from operator import itemgetter
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils.data import DataLoader, Dataset
 
 from guardband.bands.certificate import Certificate
 from guardband.bands.levels import Level, Levels
 from guardband.calibration.calibrated import Calibrated
 from guardband.calibration.conformal import Guarantee
 from guardband.calibration.pav import Average, PavRule
-from guardband.calibration.rule import OnInsufficient
+from guardband.calibration.rule import Array, OnInsufficient
 from guardband.data.target import read_target
 from guardband.doors.bands import refuse_crossing
+from guardband.doors.outputs import Outputs, Reading, reading
 from guardband.methods.method import Method, Wish
 from guardband.methods.registry import method_named
-from guardband.training.batches import pair
+from guardband.training.inputs import Inputs, call, map_tensors, split_target
 
 
 class GuardedNetwork(nn.Module):
-    """A calibrated network: ``(n, ...) -> (n, 3)``, lower, point, upper; ``(n, 3, L)`` for several levels.
+    """A calibrated network: it takes what the network takes and puts out ``(n, 3)``, lower, point, upper.
 
-    The setting is a buffer and the certificate a part of the state, so that ``state_dict`` carries both.
-    Arithmetic is in the network's own precision, rounded outward.
+    For several levels ``(n, 3, L)``. The setting is a buffer and the certificate a part of the state, so that
+    ``state_dict`` carries both. Arithmetic is in the network's own precision, rounded outward.
     """
 
     setting: Tensor
 
-    def __init__(self, networks: Sequence[nn.Module], calibrated: Calibrated) -> None:
+    def __init__(self, networks: Sequence[nn.Module], calibrated: Calibrated, read: Reading) -> None:
         super().__init__()
         self.networks = nn.ModuleList(networks)
         self.certificate = calibrated.certificate
-        self._rule = calibrated.rule
+        self._rule, self._read = calibrated.rule, read
         self.register_buffer("setting", torch.from_numpy(calibrated.setting).to(_device(networks[0])))
         self.eval()
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, *args: Any, **kwargs: Any) -> Tensor:
         """Return the calibrated bands."""
-        bands = torch.stack([network(x) for network in self.networks])
+        bands = torch.cat([self._read.bands(network(*args, **kwargs)) for network in self.networks])
         lower, point, upper = self._rule.ends(bands, self.setting, torch)
         out = torch.stack([lower, point[:, None].expand_as(lower), upper], dim=1)
         return out[:, :, 0] if self._rule.levels.scalar else out
@@ -69,7 +72,7 @@ class GuardedNetwork(nn.Module):
 
 def calibrate(
     network: nn.Module | Sequence[nn.Module],
-    loader: Iterable[Any],
+    data: Any,
     method: str | Method = "conf-nn",
     *,
     confidence_level: Level | Sequence[Level] | None = None,
@@ -77,58 +80,102 @@ def calibrate(
     guarantee: Guarantee = "marginal",
     delta: float = 0.1,
     joint: bool = False,
+    tau: float | None = None,
     taus: Sequence[float] | None = None,
     rule: PavRule = "fixed-sequence",
     average: Average | None = None,
     on_insufficient: OnInsufficient = "inf",
+    outputs: Outputs = "bands",
+    target: str = "y",
+    batch_size: int = 1024,
+    group: Any = None,
 ) -> GuardedNetwork:
-    """Return a calibrated copy of a network that puts out bands ``(n, 3)``, in eval mode.
+    """Return a calibrated copy of a network, in eval mode; later training of the original cannot void its promise.
 
-    ``loader`` gives pairs ``(x, y)`` of rows that no training has seen; only one number per row is kept.
-    pav takes a list of networks, one per entry of ``taus``; high-q and neg-ll one of candidates. neg-ll and bayes take
-    bands mean - deviation, mean, mean + deviation. The copy keeps later training of the original from voiding the
-    promise unseen.
+    ``data`` holds rows that no training has seen: tensors ``(x, y)``, a ``Dataset`` (read in batches of
+    ``batch_size``), or a loader. A batch is a pair ``(x, y)``, where x is a tensor, a tuple for ``network(*x)`` or a
+    mapping for ``network(**x)``; or a mapping with the responses under ``target``. Only what the rule needs of each
+    row is kept, one number for conf-nn.
+
+    ``outputs`` declares what the network puts out: ``"bands"`` (lower, point, upper), ``"bounds"`` (lower, upper),
+    ``"gaussian"`` (mean, variance), the levels of quantiles such as those of ``gb.nn.QuantileHead``, of which conf-nn
+    takes the pair at ``tau``, alpha unless given, and pav all pairs or those of ``taus``; or a function that makes
+    bands ``(n, 3)`` of it. pav else takes a list of networks, one per entry of ``taus``; high-q and neg-ll one of
+    candidates. neg-ll and bayes take a Gaussian.
+
+    ``group``: a process group of ``torch.distributed``, each of whose processes brings rows of its own; all of them
+    get the network calibrated on all rows. A sampler that repeats rows to make shares equal would void the promise.
     """
     wish = Wish(
         levels=Levels.of(confidence_level, alpha),
         guarantee=guarantee,
         delta=float(delta),
         joint=joint,
+        tau=None if tau is None else float(tau),
         taus=taus,
         rule=rule,
         average=average,
         on_insufficient=on_insufficient,
     )
     chosen = method_named(method)
-    networks = [network] if isinstance(network, nn.Module) else list(network)
     chosen.check(wish)
-    order = chosen.order(wish, len(networks))
+    networks = [network] if isinstance(network, nn.Module) else list(network)
+    read, wish = reading(outputs, chosen, wish)
+    if read.several and len(networks) > 1:
+        raise ValueError(f"Quantiles must come from one network, found {len(networks)} networks.")
+    order = [0] if read.several else chosen.order(wish, len(networks))
     copies = [copy.deepcopy(networks[i]).eval().requires_grad_(False) for i in order]
     selected = chosen.rule(wish)
-    statistics = [selected.statistic(bands, y) for bands, y in _held_out(copies, loader)]
+    statistics: list[Array] = []
+    first_row = 0
+    for inputs, y in _batches(data, target, batch_size):
+        bands = _bands(copies, read, inputs, len(y)).double().cpu().numpy()
+        refuse_crossing(bands, first_row)
+        statistics.append(selected.statistic(bands, read_target(y, len(y), first_row)))
+        first_row += len(y)
+    if group is not None:
+        statistics = _gathered(statistics, group)
     if not any(map(len, statistics)):
-        raise ValueError("The loader must give at least one calibration row, found none.")
-    return GuardedNetwork(copies, Calibrated.by(selected, selected.summarise(statistics)))
+        raise ValueError("There must be at least one calibration row, found none.")
+    return GuardedNetwork(copies, Calibrated.by(selected, selected.summarise(statistics)), read)
 
 
 @torch.no_grad()
-def _held_out(networks: Sequence[nn.Module], loader: Iterable[Any]) -> Iterable[tuple[Any, Any]]:
-    """Give the bands ``(K, n, 3)`` and responses ``(n,)`` of each batch, in float64."""
-    first_row = 0
-    for item in loader:
-        x, y = pair(item)
-        outputs = [network(x.to(_device(network))) for network in networks]
-        for out in outputs:
-            found = tuple(out.shape) if isinstance(out, Tensor) else type(out).__name__
-            if found != (len(y), 3):
-                raise ValueError(
-                    f"The network must put out (n, 3) = lower, point, upper for n = {len(y)} rows, found {found}: "
-                    "end it with gb.nn.TripleHead."
-                )
-        bands = torch.stack(outputs).double().cpu().numpy()
-        refuse_crossing(bands, first_row)
-        yield bands, read_target(y, len(y), first_row)
-        first_row += len(y)
+def _bands(networks: Sequence[nn.Module], read: Reading, inputs: Inputs, n: int) -> Tensor:
+    """Return the bands of a batch, ``(K, n, 3)``."""
+    bands = torch.cat([read.bands(call(network, _on(_device(network), inputs))) for network in networks])
+    if bands.shape[1] != n:
+        raise ValueError(f"The network must put out one row for each of y's {n}, found {bands.shape[1]}.")
+    return bands
+
+
+def _batches(data: Any, target: str, batch_size: int) -> Iterator[tuple[Inputs, Tensor]]:
+    """Give inputs and responses of each batch."""
+    if isinstance(data, tuple):
+        inputs, y = split_target(data, target)
+        for start in range(0, len(y), batch_size):
+            part = slice(start, start + batch_size)
+            yield map_tensors(inputs, itemgetter(part)), y[part]
+        return
+    if isinstance(data, Dataset) and isinstance(data, Sized):
+        data = DataLoader(data, batch_size=batch_size)
+    if not isinstance(data, Iterable):
+        raise TypeError(f"data must be tensors (x, y), a Dataset or a loader, found {type(data).__name__}.")
+    for item in data:
+        yield split_target(item, target)
+
+
+def _on(device: torch.device, inputs: Inputs) -> Inputs:
+    return map_tensors(inputs, lambda t: t.to(device))
+
+
+def _gathered(statistics: Sequence[Array], group: Any) -> list[Array]:
+    """Return what all processes of a group have found, the same in each of them."""
+    import torch.distributed as dist
+
+    parts: list[list[Array]] = [[] for _ in range(dist.get_world_size(group))]
+    dist.all_gather_object(parts, list(statistics), group=group)
+    return [part for own in parts for part in own]
 
 
 def _device(network: nn.Module) -> torch.device:

@@ -20,6 +20,7 @@ from guardband.nn.member_loss import MemberLoss
 from guardband.nn.mixed import LossFunction, describe, stack_losses
 from guardband.training.checkpoint import Checkpoint
 from guardband.training.epochs import Job, TrainingInterrupted
+from guardband.training.inputs import split_target
 from guardband.training.members import State, tensors_of, write_state
 from guardband.training.pace import Schedule, for_each
 from guardband.training.recipe import Recipe
@@ -45,17 +46,19 @@ def train(
     seed: int | Sequence[int] = 0,
     precision: Precision = "float32",
     checkpoint: str | Path | None = None,
+    target: str = "y",
     verbose: bool | None = None,
     after_epoch: Callable[[int], object] | None = None,
 ) -> Networks:
     """Train a network in place with Adam and return it, in eval mode; many networks train as one fleet.
 
     ``network`` is a module or a sequence of M modules. ``data`` is a loader of pairs ``(x, y)`` with y of
-    shape ``(n,)``, or a tuple of tensors ``(x, y)`` or ``(x, y, weight)``, where y may be ``(M, n)``: a
-    response of each network's own. ``loss`` gives ``(M, n, C), (M, n) -> (M,)`` for any number M of networks at
-    once, as those of ``gb.nn`` do, and takes weights ``(M, n)`` as a third argument if rows have weights; a list
-    is one per network. Every network ends as it would have, had it been trained alone. Networks of one
-    architecture train together, other architectures one after another.
+    shape ``(n,)``, where x is a tensor, a tuple for ``network(*x)`` or a mapping for ``network(**x)``; or one of
+    mappings with y under ``target``; or a tuple of tensors ``(x, y)`` or ``(x, y, weight)``, where y may be
+    ``(M, n)``: a response of each network's own. ``loss`` gives ``(M, n, C), (M, n) -> (M,)`` for any number M of
+    networks at once, as those of ``gb.nn`` do, and takes weights ``(M, n)`` as a third argument if rows have
+    weights; a list is one per network. Every network ends as it would have, had it been trained alone. Networks of
+    one architecture train together, other architectures one after another.
 
     ``rows``: positions ``(n,)`` in the tensors for all networks, or a list of M of them.
     ``validation``: a share of each network's rows, or data of the same form, by which each network stops
@@ -100,7 +103,11 @@ def train(
             raise ValueError("rows and a share for validation need data as tensors (x, y), found a loader.")
         if not isinstance(data, Iterable) or isinstance(data, Iterator):
             raise TypeError(f"data must be tensors (x, y) or a loader for many passes, found {type(data).__name__}.")
-        job = replace(job, loader=data, held_out=[validation] if isinstance(validation, tuple) else validation)
+        if isinstance(validation, tuple):
+            validation = [validation]
+        job = replace(
+            job, loader=_Pairs(data, target), held_out=None if validation is None else _Pairs(validation, target)
+        )
     parts = [(members, _part(job, members, seeds)) for members in _of_one_architecture(networks)]
     for _, part in parts if job.rows is not None else []:
         part.try_a_step()
@@ -128,6 +135,19 @@ def train(
             "It is as it was given, the others are trained. Lower its learning rate."
         )
     return network
+
+
+class _Pairs:
+    """A loader's batches as pairs, for those that are mappings."""
+
+    def __init__(self, loader: Iterable[Any], target: str) -> None:
+        self._loader, self._target = loader, target
+
+    def __iter__(self) -> Iterator[Any]:
+        return (split_target(item, self._target) for item in self._loader)
+
+    def __len__(self) -> int:
+        return len(self._loader)  # type: ignore[arg-type]
 
 
 def _plain(value: Any) -> Any:

@@ -12,12 +12,17 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
+from guardband.training.inputs import Inputs, map_tensors, split_target, tensors_in
+
 
 @dataclass(frozen=True)
 class Batch:
-    """Rows for one step of M members in G groups of equal size: ``x (G, n, ...)``, ``y`` and ``weight (M, n)``."""
+    """Rows for one step of M members in G groups of equal size: ``x (G, n, ...)``, ``y`` and ``weight (M, n)``.
 
-    x: Tensor
+    x may also be several such tensors, or some by name, as the loader gave them.
+    """
+
+    x: Inputs
     y: Tensor
     weight: Tensor | None = None
 
@@ -142,28 +147,33 @@ class ResidentBatches:
         return steps_of(self.draws, self.batch_size)
 
 
-@dataclass(frozen=True)
 class LoaderBatches:
-    """A loader of ``(x, y)`` pairs, whose batches all members see."""
+    """A loader of pairs ``(x, y)``, whose batches all members see; x is a tensor, several of them, or some by name."""
 
-    loader: Iterable[Any]
-    device: torch.device
-    size: int
+    def __init__(self, loader: Iterable[Any], device: torch.device, size: int) -> None:
+        self.loader, self.device, self.size = loader, device, size
+        self._like: Inputs = None
 
     def pieces(self, epoch: int) -> Iterator[tuple[Tensor, ...]]:
-        """Yield the loader's pairs."""
+        """Yield the tensors of each pair, the responses last."""
         empty = True
         for item in self.loader:
-            x, y = pair(item)
-            yield x.to(self.device, non_blocking=True), y.to(self.device, non_blocking=True)
+            self._like, y = split_target(item, "y")
+            tensors = tensors_in(self._like)
+            rows = {len(t) for t in tensors}
+            if rows != {len(y)}:
+                found = ", ".join(map(str, sorted(rows)))
+                raise ValueError(f"A loader's x and y must have as many rows, found {found} and {len(y)}.")
+            yield tuple(t.to(self.device, non_blocking=True) for t in (*tensors, y))
             empty = False
         if empty:
             raise ValueError("The loader must give at least one batch in every pass, found none.")
 
     def batch(self, *pieces: Tensor) -> Batch:
         """Return the pair as a batch."""
-        x, y = pieces
-        return Batch(x[None], y.expand(self.size, -1))
+        *tensors, y = pieces
+        rest = iter(tensors)
+        return Batch(map_tensors(self._like, lambda _: next(rest)[None]), y.expand(self.size, -1))
 
     def steps(self) -> int:
         """Return the loader's length, 0 if it does not say."""
@@ -171,18 +181,6 @@ class LoaderBatches:
             return len(self.loader) if isinstance(self.loader, Sized) else 0
         except TypeError:  # a DataLoader of a stream has a length in name only
             return 0
-
-
-def pair(item: Any) -> tuple[Tensor, Tensor]:
-    """Return a loader's item as inputs and responses ``(n,)``."""
-    if not isinstance(item, list | tuple) or len(item) != 2:
-        raise ValueError(f"A loader must give pairs (x, y), found {type(item).__name__}.")
-    x, y = (torch.as_tensor(part) for part in item)
-    if y.ndim != 1:
-        raise ValueError(f"A loader's y must have the shape (n,), found {tuple(y.shape)}: use y.squeeze(-1).")
-    if len(x) != len(y):
-        raise ValueError(f"A loader's x and y must have as many rows, found {len(x)} and {len(y)}.")
-    return x, y
 
 
 def mixed_seed(seed: int, step: int) -> int:

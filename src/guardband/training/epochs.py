@@ -16,6 +16,7 @@ from guardband.nn.mixed import LossFunction, take_losses
 from guardband.training.batches import Draw, HeldOut, LoaderBatches, Rows, seed_generators
 from guardband.training.checkpoint import Checkpoint
 from guardband.training.fleet import Fleet
+from guardband.training.inputs import Inputs, map_tensors
 from guardband.training.loop import train_loop
 from guardband.training.members import State
 from guardband.training.recipe import Recipe
@@ -255,13 +256,14 @@ class _Run:
     def _kept(self) -> dict[str, Any]:
         return {"kept": self._keeper.kept, "kept_epochs": self._keeper.epochs, "losses": self._losses}
 
-    def _example(self) -> Tensor:
+    def _example(self) -> Inputs:
         job = self._job
         if job.rows is not None:
             return job.rows.x[:2].to(job.device)
         assert job.loader is not None
-        x, _ = next(LoaderBatches(job.loader, job.device, 1).pieces(0))
-        return x[:2]
+        source = LoaderBatches(job.loader, job.device, 1)
+        pieces = next(source.pieces(0))
+        return map_tensors(source.batch(*pieces).x, lambda t: t[0, :2])
 
 
 def _part(draw: Draw, share: float) -> tuple[Draw, Draw]:

@@ -11,6 +11,7 @@ from torch.func import functional_call, stack_module_state, vmap
 
 from guardband.nn.mixed import LossFunction
 from guardband.training.batches import Batch
+from guardband.training.inputs import Inputs, call, map_tensors
 from guardband.training.members import Members, State, autograd, stacked_state, tensors_of, write_state
 
 TRIED = 7
@@ -80,7 +81,8 @@ class Stack(Members):
 class Row(Members):
     """Networks run one after another, for modules that cannot be stacked; they are trained in place.
 
-    Several networks become views into stacked tensors, so that they are trained through these.
+    Several networks become views into stacked tensors, so that they are trained through these. Networks with
+    several inputs, or with inputs by name, run only here.
     """
 
     def __init__(self, networks: Sequence[nn.Module]) -> None:
@@ -89,8 +91,11 @@ class Row(Members):
         self._own = [[p for p in network.parameters() if p.requires_grad] for network in networks]
         self._stacked = [_aliased(same) for same in zip(*self._own, strict=True)]
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def __call__(self, x: Inputs) -> Tensor:
         """Return all outputs, ``(G, n, ...) -> (M, n, C)``."""
+        if not isinstance(x, Tensor):  # of a loader, which all members share
+            own = map_tensors(x, lambda t: t[0])
+            return torch.stack([call(network, own) for network in self._networks])
         each = self.size // len(x)
         return torch.stack([network(x[i // each]) for i, network in enumerate(self._networks)])
 

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from guardband.nn.mixed import LossFunction, take_losses
 from guardband.training.batches import Draw, LoaderBatches, ResidentBatches, Rows, Source, mixed_seed
 from guardband.training.dense import Dense, chain_of
+from guardband.training.inputs import Inputs
 from guardband.training.members import Members
 from guardband.training.pace import Pace
 from guardband.training.stack import Row, Stack, why_not_stacked
@@ -91,11 +92,13 @@ def grouped(draws: Sequence[Draw]) -> list[Draw]:
     return [run[0] for run in runs] if len({len(run) for run in runs}) == 1 else list(draws)
 
 
-def best_engine(networks: Sequence[nn.Module], example: Tensor) -> tuple[Engine, str | None]:
+def best_engine(networks: Sequence[nn.Module], example: Inputs) -> tuple[Engine, str | None]:
     """Return how to run the networks, and why they cannot run as one if they cannot.
 
     ``example`` is a batch of rows ``(n, ...)`` to try.
     """
+    if not isinstance(example, Tensor):
+        return "row", None if len(networks) == 1 else "they take several inputs"
     chains = {chain_of(network) for network in networks}
     if len(chains) == 1 and None not in chains and example.ndim == 2:
         return "dense", None

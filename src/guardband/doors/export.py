@@ -1,0 +1,86 @@
+"""A calibrated network as one ONNX graph."""
+
+from __future__ import annotations
+
+import logging
+import os
+import tempfile
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from guardband.doors.network import GuardedNetwork
+from guardband.training.inputs import Inputs
+
+OUTPUTS = ("lower", "point", "upper")
+
+
+class _Named(nn.Module):
+    """A calibrated network that takes its inputs in order, and whose three outputs are apart."""
+
+    def __init__(self, guarded: GuardedNetwork, names: Sequence[str] | None) -> None:
+        super().__init__()
+        self.guarded, self.names = guarded, names
+
+    def forward(self, *tensors: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        named = dict(zip(self.names, tensors, strict=True)) if self.names else {}
+        out = self.guarded(**named) if named else self.guarded(*tensors)
+        lower, point, upper = out.unbind(1)
+        return lower, point if point.ndim == 1 else point[:, 0], upper
+
+
+def export_onnx(guarded: GuardedNetwork, example: Inputs, path: str | os.PathLike[str]) -> None:
+    """Write a calibrated network as an ONNX graph with outputs ``lower``, ``point`` and ``upper``.
+
+    ``example`` is a batch of inputs: a tensor, a tuple or a mapping, whose first axis becomes free. With several
+    levels ``lower`` and ``upper`` are ``(n, L)``. The certificate is in the file's metadata. The file appears whole
+    or not at all.
+    """
+    if find_spec("onnxscript") is None:
+        raise ModuleNotFoundError('Writing ONNX needs onnxscript: pip install "guardband[onnx]".')
+    if not isinstance(guarded, GuardedNetwork):
+        raise TypeError(f"export_onnx takes what gb.calibrate returns, found {type(guarded).__name__}.")
+    target = Path(path)
+    if target.is_dir() or not target.parent.is_dir():
+        raise OSError(f"A graph is written as a file in a folder that exists, found the path {path}.")
+    names = list(example) if isinstance(example, Mapping) else None
+    tensors = tuple(example.values()) if isinstance(example, Mapping) else example
+    tensors = tuple(tensors) if isinstance(tensors, tuple | list) else (tensors,)
+    plain = ["x"] if len(tensors) == 1 else [f"x{i}" for i in range(len(tensors))]
+    with _quietly():
+        program = torch.onnx.export(
+            _Named(guarded, names),
+            tensors,
+            input_names=names or plain,
+            output_names=list(OUTPUTS),
+            dynamic_shapes={"tensors": tuple({0: torch.export.Dim.DYNAMIC} for _ in tensors)},
+            dynamo=True,
+            verbose=False,
+        )
+    assert program is not None
+    program.model.metadata_props["guardband"] = str(guarded.certificate)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".onnx-") as beside:
+        part = Path(beside) / target.name
+        program.save(str(part))
+        os.replace(part, target)
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Keep the exporter's own advice, of which a user can do nothing, from the screen."""
+    loggers = [logging.getLogger(name) for name in ("torch.onnx", "onnxscript")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)

@@ -1,0 +1,72 @@
+"""Any network as an interval network: its last layer replaced."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from torch import nn
+
+from guardband.nn.ordering import Ordering, TripleHead
+
+
+class FrozenBackbone(nn.Module):
+    """A network of which only the head trains: the rest stays in eval mode, batch statistics and dropout included."""
+
+    def __init__(self, network: nn.Module, layer: str) -> None:
+        super().__init__()
+        self.network, self._layer = network, layer
+        network.requires_grad_(False)
+        network.get_submodule(layer).requires_grad_(True)
+        self.train()
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Return what the network puts out."""
+        return self.network(*args, **kwargs)
+
+    def train(self, mode: bool = True) -> FrozenBackbone:
+        """Switch the head alone."""
+        super().train(mode)
+        self.network.eval()
+        self.network.get_submodule(self._layer).train(mode)
+        return self
+
+
+def with_intervals(
+    model: nn.Module,
+    *,
+    layer: str | None = None,
+    head: nn.Module | None = None,
+    freeze: bool = False,
+    ordering: Ordering = "softplus",
+) -> nn.Module:
+    """Return a copy of a network whose last linear layer is replaced by a ``TripleHead``, ``(n, ...) -> (n, 3)``.
+
+    The last layer is the last ``nn.Linear`` that was registered, as in the models of torchvision and timm and in
+    ``nn.Sequential``; ``layer`` names another one, as in ``model.named_modules()``. ``head`` puts a module of your
+    own in its place. ``freeze`` trains the head alone, and keeps the rest in eval mode.
+    """
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"with_intervals takes a torch.nn.Module, found {type(model).__name__}.")
+    modules = dict(model.named_modules(remove_duplicate=False))
+    if layer is None:
+        linear = [name for name, module in modules.items() if isinstance(module, nn.Linear)]
+        if not linear:
+            raise ValueError(
+                "The network has no linear layer to replace: name the last one by layer=..., and bring head=..."
+            )
+        layer = linear[-1]
+    if layer not in modules or not layer:
+        raise ValueError(
+            f"layer must be the name of a module inside the network, found {layer!r}: see named_modules()."
+        )
+    old = modules[layer]
+    if head is None:
+        if not isinstance(old, nn.Linear):
+            raise ValueError(
+                f"layer must name a linear layer unless head is given, found {layer!r}, a {type(old).__name__}."
+            )
+        head = TripleHead(old.in_features, ordering).to(old.weight.device, old.weight.dtype)
+    changed = copy.deepcopy(model)
+    changed.set_submodule(layer, head)
+    return FrozenBackbone(changed, layer) if freeze else changed

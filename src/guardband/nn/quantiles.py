@@ -1,0 +1,80 @@
+"""Many quantiles from one network, in order: every level, and pav's whole grid, from one training."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+
+from guardband.nn.member_loss import MemberLoss
+
+
+class QuantileHead(nn.Module):
+    """The last layer of a network that puts out Q quantiles, ``(..., d) -> (..., Q)``, which never cross.
+
+    The middle one is a linear function, the others lie a positive distance, a softplus, beyond their neighbour:
+    the bands between pairs of them are nested. Distances start as those of a standard Gaussian: standardise the
+    response, or expect the first epochs to learn its scale.
+    """
+
+    def __init__(self, in_features: int, quantiles: Sequence[float]) -> None:
+        super().__init__()
+        self.quantiles = checked_quantiles(quantiles)
+        self._middle = len(self.quantiles) // 2
+        self.linear = nn.Linear(in_features, len(self.quantiles))
+        places = torch.special.ndtri(torch.tensor(self.quantiles, dtype=torch.float64))
+        gaps = places.diff().clamp(min=1e-3)
+        with torch.no_grad():
+            start = torch.log(torch.expm1(gaps)).float()
+            self.linear.bias[: self._middle] = start[: self._middle]
+            self.linear.bias[self._middle + 1 :] = start[self._middle :]
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the quantiles in increasing order."""
+        z, i = self.linear(x), self._middle
+        middle, gaps = z[..., i : i + 1], nn.functional.softplus(z)
+        below = middle - gaps[..., :i].flip(-1).cumsum(-1).flip(-1)
+        above = middle + gaps[..., i + 1 :].cumsum(-1)
+        return torch.cat([below, middle, above], dim=-1)
+
+    def extra_repr(self) -> str:
+        """Return the arguments, for ``repr``."""
+        return f"quantiles={self.quantiles}"
+
+
+class QuantileLoss(MemberLoss):
+    """The pinball loss summed over Q quantiles, ``(..., n, Q), (..., n) -> (...)``: a mean over rows.
+
+    >>> loss = QuantileLoss([0.05, 0.5, 0.95])
+    >>> bands, y = torch.tensor([[-1.0, 0.0, 1.0]]), torch.tensor([2.0])
+    >>> round(loss(bands, y).item(), 4)  # that of IntervalLoss(tau=0.1)
+    2.1
+    """
+
+    def __init__(self, quantiles: Sequence[float]) -> None:
+        super().__init__()
+        self.quantiles = checked_quantiles(quantiles)
+        self.columns = len(self.quantiles)  # type: ignore[misc]
+
+    def rows(self, outputs: Tensor, y: Tensor) -> Tensor:
+        """Return the loss of every row, ``(..., n, Q), (..., n) -> (..., n)``."""
+        self._check_shapes(outputs, y)
+        residual = y.unsqueeze(-1) - outputs
+        levels = torch.tensor(self.quantiles, dtype=outputs.dtype, device=outputs.device)
+        return torch.maximum(levels * residual, (levels - 1) * residual).sum(-1)
+
+    def extra_repr(self) -> str:
+        """Return the arguments, for ``repr``."""
+        return f"quantiles={self.quantiles}"
+
+
+def checked_quantiles(quantiles: Sequence[float]) -> tuple[float, ...]:
+    """Return levels of quantiles; those that do not increase strictly between 0 and 1 are refused."""
+    levels = tuple(float(level) for level in quantiles)
+    increasing = all(a < b for a, b in pairwise(levels))
+    if not levels or not increasing or not all(math.isfinite(q) and 0 < q < 1 for q in levels):
+        raise ValueError(f"quantiles must increase strictly between 0 and 1, found {list(quantiles)}.")
+    return levels
