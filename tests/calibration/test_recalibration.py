@@ -56,8 +56,31 @@ def test_bands_that_are_not_finite_are_left_out_and_get_the_whole_line():
     broken = [side.copy() for side in bands]
     broken[1][7] = np.nan
     rule = gb.BandCalibrator("bayes").fit(*broken, y)
-    assert rule.certificate.n_calibration == 99
+    assert rule.certificate.n_calibration == 100
     out = rule.transform(*broken)
     assert (out.lower[7], out.upper[7]) == (-np.inf, np.inf)
-    with pytest.raises(ValueError, match="finite bands, found none"):
-        gb.BandCalibrator("bayes").fit([np.nan], [np.nan], [np.nan], [0.0])
+
+
+@pytest.mark.parametrize(("n", "finite"), [(1, False), (19, False), (20, True)])
+def test_too_few_rows_give_the_whole_line_with_a_warning(n, finite):
+    mean, deviation, bands = gaussian_bands(n)
+    y = RNG.normal(mean, deviation)
+    if finite:
+        out = gb.BandCalibrator("bayes").fit(*bands, y).transform(*bands)
+        assert np.isfinite(out.upper - out.lower).all()
+        return
+    with pytest.warns(gb.InsufficientCalibrationWarning, match="bayes needs at least 20 calibration rows"):
+        rule = gb.BandCalibrator("bayes").fit(*bands, y)
+    assert rule.certificate.whole_line
+    assert np.isinf(rule.transform(*bands).upper).all()
+    with pytest.raises(gb.InsufficientCalibrationError):
+        gb.BandCalibrator("bayes", on_insufficient="raise").fit(*bands, y)
+
+
+def test_bands_of_no_width_never_make_it_shorter():
+    mean, deviation, bands = gaussian_bands(200)
+    y = RNG.normal(mean, deviation)
+    flat = [np.where(np.arange(200) < 30, mean, side) for side in bands]
+    with pytest.warns(gb.InsufficientCalibrationWarning):
+        out = gb.BandCalibrator("bayes").fit(*flat, y).transform(*bands)
+    assert (out.lower == -np.inf).all()

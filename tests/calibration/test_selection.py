@@ -58,3 +58,28 @@ def test_qreg_un_changes_nothing():
     assert rule.transform(*symmetric(0.8, 1.9, n=1), confidence_level=0.9).upper == [1.9]
     with pytest.raises(ValueError, match="name all levels before"):
         rule.transform(*symmetric(0.8, 1.9, n=1), confidence_level=0.7)
+
+
+def test_one_row_without_a_band_does_not_decide():
+    lower, point, upper = symmetric(2.0, 9.0)
+    for side in (lower, point, upper):
+        side[1, 0] = np.nan
+    rule = gb.BandCalibrator("high-q").fit(lower, point, upper, Y)
+    assert rule.transform(*symmetric(2.0, 9.0, n=1)).upper == [2.0]
+    lower, point, upper = symmetric(50.0, 1.0)
+    for side in (lower, point, upper):
+        side[:, 0] = np.nan
+    rule = gb.BandCalibrator("neg-ll").fit(lower, point, upper, Y)
+    assert rule.transform(*symmetric(50.0, 1.0, n=1)).upper < 3
+
+
+def test_without_any_likelihood_the_first_is_taken_with_a_warning():
+    with pytest.warns(gb.DegenerateBandWarning, match="no candidate"):
+        gb.BandCalibrator("neg-ll").fit(*symmetric(0.0, 0.0), Y)
+
+
+@pytest.mark.parametrize("method", ["high-q", "neg-ll"])
+def test_another_number_of_candidates_is_refused(method):
+    rule = gb.BandCalibrator(method).fit(*symmetric(1.7, 2.0, 2.5), Y)
+    with pytest.raises(ValueError, match=r"Expected 3 band\(s\), as fit was given, found 2"):
+        rule.transform(*symmetric(1.7, 2.0, n=1))

@@ -154,3 +154,10 @@ def test_networks_of_ones_own_end_as_the_method_needs():
     assert fitted("bayes", network=two).predict_interval(X_NEW).lower.shape == (50,)
     with pytest.raises(ValueError, match=r"must put out \(n, 1\) for this method, which reads a Median"):
         fitted("conf-fw", network=two)
+
+
+def test_settings_that_do_nothing_are_refused():
+    with pytest.raises(ValueError, match="neg-ll chooses its weight decay on D2"):
+        fitted("neg-ll", weight_decay=0.1)
+    with pytest.raises(ValueError, match="ordering must be"):
+        fitted("conf-fw", ordering="bogus")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -31,26 +33,27 @@ class Recalibration(Rule):
     on_insufficient: OnInsufficient = "inf"
 
     def statistic(self, bands: Array, y: Array) -> Array:
-        """Return how many deviations y lies above the mean, ``(1, n, 3), (n,) -> (n,)``."""
+        """Return how many deviations y lies above the mean, NaN if the band is not finite, ``(1, n, 3), (n,) -> (n,)``."""
         mean, deviation = bands[0, :, 1], (bands[0, :, 2] - bands[0, :, 0]) / 2
         with np.errstate(all="ignore"):
             z = np.where(y == mean, 0.0, (y - mean) / deviation)
-        largest = np.finfo(np.float64).max
-        kept: Array = np.clip(z[np.isfinite(bands[0]).all(axis=1)], -largest, largest)
-        return kept
+        return np.where(np.isfinite(bands[0]).all(axis=1), z, np.nan)
 
     def summarise(self, statistics: Sequence[Array]) -> Array:
-        """Return the distances, sorted."""
+        """Return the distances, sorted, NaN last."""
         return np.sort(np.concatenate(list(statistics)))
 
     def calibrate(self, summary: Array) -> Calibration:
         """Return lower end, median and upper end of each level in deviations, ``(L, 3)``, and the certificate."""
-        n = len(summary)
-        if not n:
-            raise ValueError(f"{self.method} needs calibration rows with finite bands, found none.")
-        sides = np.array([[(1 - float(level)) / 2, 0.5, (1 + float(level)) / 2] for level in self.levels.values])
-        setting = np.interp(sides, np.arange(1, n + 1) / n, summary)
-        return Calibration(setting, Certificate.of_nothing(self.method, self.levels.confidence_level, n, REASON))
+        usable = summary[~np.isnan(summary)]
+        sides = [[(1 - level) / 2, Fraction(1, 2), (1 + level) / 2] for level in self.levels.values]
+        setting = np.array([[_quantile(usable, side) for side in own] for own in sides])
+        whole = tuple(bool(np.isinf(own[[0, 2]]).any()) for own in setting)
+        if any(whole):
+            needed = math.ceil(2 / min(self.levels.alphas))
+            self.whole_line(f"{self.method} needs at least {needed} calibration rows that tell, found {len(usable)}.")
+        certificate = Certificate.of_nothing(self.method, self.levels.confidence_level, len(summary), REASON)
+        return Calibration(setting, replace(certificate, whole_line=self.levels.unpack(whole)))
 
     def ends(self, bands: Any, setting: Any, xp: Any = np) -> tuple[Any, Any, Any]:
         """Return the quantiles, ``(1, n, 3), (L, 3) -> (n, L), (n,), (n, L)``."""
@@ -62,3 +65,19 @@ class Recalibration(Rule):
     def at(self, levels: Levels) -> Recalibration:
         """Return the rule for other levels: a distribution has them all."""
         return replace(self, levels=levels)
+
+
+def _quantile(ordered: Array, level: Fraction) -> float:
+    """Return the quantile, interpolated between the neighbours i/n and (i+1)/n; infinite beyond the first or last.
+
+    Nothing is interpolated towards an infinite distance, that of a band without width.
+    """
+    n = len(ordered)
+    place = level * n - 1
+    below = math.floor(place)
+    if n == 0 or below < 0:
+        return -math.inf if level < Fraction(1, 2) else math.inf if n == 0 else float(ordered[0])
+    low, high = float(ordered[below]), float(ordered[min(below + 1, n - 1)])
+    if math.isinf(low) or math.isinf(high):
+        return low if level < Fraction(1, 2) else high
+    return low + float(place - below) * (high - low)

@@ -12,6 +12,7 @@ from scipy.special import ndtri
 from guardband.bands.certificate import Certificate
 from guardband.bands.levels import Levels
 from guardband.calibration.rule import Array, Calibration, OnInsufficient, Rule, picked_ends, refuse_other_levels
+from guardband.exceptions import DegenerateBandWarning, warn
 
 REASON = "the calibration rows chose the network, so that they can no longer vouch for it"
 
@@ -31,8 +32,10 @@ class ShortestCovering(Rule):
 
     def statistic(self, bands: Array, y: Array) -> Array:
         """Return whether each band contains y, and its length, ``(K, n, 3), (n,) -> (n, 2 K)``."""
-        inside = (bands[:, :, 0] <= y) & (y <= bands[:, :, 2])
-        return np.concatenate([inside, bands[:, :, 2] - bands[:, :, 0]]).T
+        finite = np.isfinite(bands).all(axis=2)
+        inside = (bands[:, :, 0] <= y) & (y <= bands[:, :, 2]) & finite
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.concatenate([inside, np.where(finite, bands[:, :, 2] - bands[:, :, 0], np.inf)]).T
 
     def summarise(self, statistics: Sequence[Array]) -> Array:
         """Return the number of rows and the means."""
@@ -73,10 +76,15 @@ class MostLikely(Rule):
     on_insufficient: OnInsufficient = "inf"
 
     def statistic(self, bands: Array, y: Array) -> Array:
-        """Return the negative log-likelihoods but for a constant, ``(K, n, 3), (n,) -> (n, K)``."""
+        """Return the negative log-likelihoods but for a constant, ``(K, n, 3), (n,) -> (n, K)``.
+
+        A row that no candidate gives a likelihood is left out.
+        """
         mean, deviation = bands[:, :, 1], (bands[:, :, 2] - bands[:, :, 0]) / 2
         with np.errstate(all="ignore"):
-            return (np.log(deviation) + ((y - mean) / deviation) ** 2 / 2).T
+            values = (np.log(deviation) + ((y - mean) / deviation) ** 2 / 2).T
+        values = np.where(np.isfinite(values), values, np.inf)
+        return values[np.isfinite(values).any(axis=1)]
 
     def summarise(self, statistics: Sequence[Array]) -> Array:
         """Return the number of rows and the means."""
@@ -84,7 +92,9 @@ class MostLikely(Rule):
 
     def calibrate(self, summary: Array) -> Calibration:
         """Return the candidate and how many deviations a level reaches, ``(L, 2)``, and a certificate of nothing."""
-        chosen = int(np.nan_to_num(summary[1:], nan=np.inf).argmin())
+        chosen = int(summary[1:].argmin())
+        if not np.isfinite(summary[1 + chosen]):
+            warn(f"{self.method}: no candidate gives all rows a likelihood; the first is taken.", DegenerateBandWarning)
         setting = [(chosen, ndtri((1 + float(level)) / 2)) for level in self.levels.values]
         return Calibration(np.array(setting), _certificate(self, summary))
 
@@ -104,7 +114,7 @@ class MostLikely(Rule):
 
 def _means(statistics: Sequence[Array]) -> Array:
     n = sum(len(part) for part in statistics)
-    return np.concatenate([[n], sum(part.sum(axis=0, dtype=np.float64) for part in statistics) / n])
+    return np.concatenate([[n], sum(part.sum(axis=0, dtype=np.float64) for part in statistics) / max(n, 1)])
 
 
 def _certificate(rule: ShortestCovering | MostLikely, summary: Array) -> Certificate:

@@ -77,11 +77,12 @@ class BandCalibrator:
         self._rule: Rule = self._method.rule(wish)
         self._crossing = crossing
         self._calibrated: Calibrated | None = None
+        self._candidates = 0
 
     def fit(self, lower: ArrayLike, point: ArrayLike, upper: ArrayLike, y: ArrayLike) -> BandCalibrator:
         """Calibrate on held-out bands and responses that no training has seen."""
         sides = self._sides(lower, point, upper)
-        n = sides[0].shape[1]
+        candidates, n = sides[0].shape
         response = read_target(y, n)
         # A part at a time stays in the cache, and only the scores of all rows in memory.
         starts = range(0, n, ROWS_AT_A_TIME)
@@ -91,6 +92,7 @@ class BandCalibrator:
             for rows, first in parts
         ]
         self._calibrated = Calibrated.by(self._rule, self._rule.summarise(statistics))
+        self._candidates = candidates
         return self
 
     def transform(
@@ -104,7 +106,10 @@ class BandCalibrator:
     ) -> Intervals:
         """Return the intervals of new bands, at other levels if asked for."""
         calibrated = self._fitted().at(confidence_level, alpha)
-        return calibrated.intervals(*calibrated.ends(self._bands(self._sides(lower, point, upper))))
+        sides = self._sides(lower, point, upper)
+        if len(sides[0]) != self._candidates:
+            raise ValueError(f"Expected {self._candidates} band(s), as fit was given, found {len(sides[0])}.")
+        return calibrated.intervals(*calibrated.ends(self._bands(sides)))
 
     @property
     def certificate(self) -> Certificate:

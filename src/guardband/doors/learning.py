@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import torch
@@ -47,6 +47,10 @@ class Architecture:
     dropout: float = 0.0
     ordering: Ordering = "softplus"
     builder: Builder | None = None
+
+    def __post_init__(self) -> None:
+        if self.ordering not in get_args(Ordering):
+            raise ValueError(f'ordering must be "softplus" or "relu", found {self.ordering!r}.')
 
     def build(self, in_features: int, head: Head, seed: int, device: torch.device) -> nn.Module:
         """Return a fresh network, without touching the caller's random state."""

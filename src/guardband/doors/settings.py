@@ -38,7 +38,7 @@ class Settings:
     def of(cls, params: Mapping[str, Any]) -> Settings:
         """Return the settings; what cannot be is refused."""
         network = params["network"]
-        default = _defaults(network)
+        default, given_decay = _defaults(network), params["weight_decay"]
         params = {name: default.get(name) if value is None else value for name, value in params.items()}
         method = method_named(params["method"])
         wish = Wish(
@@ -55,6 +55,10 @@ class Settings:
             point=params["point"],
         )
         method.check(wish)
+        if given_decay is not None and all(spec.weight_decay is not None for spec in method.networks(wish)):
+            raise ValueError(
+                f"{method.name} chooses its weight decay on D2: weight_decay must not be given, found {given_decay}."
+            )
         return cls(
             method=method,
             wish=wish,
