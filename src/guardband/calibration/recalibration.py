@@ -33,7 +33,7 @@ class Recalibration(Rule):
     on_insufficient: OnInsufficient = "inf"
 
     def statistic(self, bands: Array, y: Array) -> Array:
-        """Return how many deviations y lies above the mean, NaN if the band is not finite, ``(1, n, 3), (n,) -> (n,)``."""
+        """Return how many deviations y lies above the mean, NaN without a finite band, ``(1, n, 3), (n,) -> (n,)``."""
         mean, deviation = bands[0, :, 1], (bands[0, :, 2] - bands[0, :, 0]) / 2
         with np.errstate(all="ignore"):
             z = np.where(y == mean, 0.0, (y - mean) / deviation)

@@ -78,13 +78,13 @@ class MostLikely(Rule):
     def statistic(self, bands: Array, y: Array) -> Array:
         """Return the negative log-likelihoods but for a constant, ``(K, n, 3), (n,) -> (n, K)``.
 
-        A row that no candidate gives a likelihood is left out.
+        A row that no candidate gives a likelihood is NaN, and does not count.
         """
         mean, deviation = bands[:, :, 1], (bands[:, :, 2] - bands[:, :, 0]) / 2
         with np.errstate(all="ignore"):
             values = (np.log(deviation) + ((y - mean) / deviation) ** 2 / 2).T
-        values = np.where(np.isfinite(values), values, np.inf)
-        return values[np.isfinite(values).any(axis=1)]
+        usable = np.isfinite(values)
+        return np.where(usable, values, np.where(usable.any(axis=1, keepdims=True), np.inf, np.nan))
 
     def summarise(self, statistics: Sequence[Array]) -> Array:
         """Return the number of rows and the means."""
@@ -92,7 +92,7 @@ class MostLikely(Rule):
 
     def calibrate(self, summary: Array) -> Calibration:
         """Return the candidate and how many deviations a level reaches, ``(L, 2)``, and a certificate of nothing."""
-        chosen = int(summary[1:].argmin())
+        chosen = int(np.nan_to_num(summary[1:], nan=np.inf, posinf=np.inf).argmin())
         if not np.isfinite(summary[1 + chosen]):
             warn(f"{self.method}: no candidate gives all rows a likelihood; the first is taken.", DegenerateBandWarning)
         setting = [(chosen, ndtri((1 + float(level)) / 2)) for level in self.levels.values]
@@ -113,8 +113,11 @@ class MostLikely(Rule):
 
 
 def _means(statistics: Sequence[Array]) -> Array:
+    """Return the number of rows, and the mean of each column over rows that are numbers."""
     n = sum(len(part) for part in statistics)
-    return np.concatenate([[n], sum(part.sum(axis=0, dtype=np.float64) for part in statistics) / max(n, 1)])
+    total = sum(np.nansum(part, axis=0, dtype=np.float64) for part in statistics)
+    with np.errstate(invalid="ignore"):
+        return np.concatenate([[n], total / sum((~np.isnan(part)).sum(axis=0) for part in statistics)])
 
 
 def _certificate(rule: ShortestCovering | MostLikely, summary: Array) -> Certificate:
