@@ -48,9 +48,9 @@ def demo(
     Draws the data, trains on three quarters of the rows, calibrates on the rest, judges on 20,000 new rows,
     says in words what is promised, and writes a figure.
     """
-    from guardband.experiments.figures import draw_demo, need_matplotlib
+    from guardband.experiments.figures import draw_demo, need_packages
 
-    need_matplotlib()
+    need_packages("plots", "matplotlib")
     output.mkdir(parents=True, exist_ok=True)
     from guardband.experiments.demo import run_demo
 
@@ -104,21 +104,23 @@ def reproduce(
     A run that was stopped goes on where it stopped: give the same command again. Results are written as CSV and
     Parquet, figures as SVG and PNG, and all of it on one page, index.html.
     """
-    from guardband.experiments.figures import need_matplotlib
+    from guardband.experiments.figures import need_packages
     from guardband.experiments.reproduce.folder import Folder
     from guardband.experiments.reproduce.plan import EXPERIMENTS, plan
     from guardband.experiments.reproduce.report import report
-    from guardband.experiments.reproduce.run import machine, run
+    from guardband.experiments.reproduce.run import machine, need_data, run
 
-    need_matplotlib()
+    need_packages("experiments", "matplotlib", "pandas", "pyarrow")
     wanted = EXPERIMENTS if experiment is Experiment.all else (experiment.value,)
     cells = plan(wanted, quick, repetitions)
     if not cells:
         raise ValueError("boneage needs the image experiment, which is not part of guardband yet.")
+    about = machine(device)
+    need_data(cells, data_dir)
     folder = Folder(output)
     folder.open(
         {"seed": seed, "quick": quick, "repetitions": repetitions or "the paper's"},
-        {"command": "guardband " + shlex.join(sys.argv[1:]), **machine(device)},
+        {"command": "guardband " + shlex.join(sys.argv[1:]), **about},
     )
     console = Console()
     try:

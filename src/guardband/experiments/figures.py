@@ -16,15 +16,16 @@ SHOWN = 200
 COLOURS = {"oracle": "0.25", "conf-nn": "tab:blue", "pav": "tab:orange"}
 
 
-def need_matplotlib() -> None:
-    """Raise with the install command if matplotlib is missing."""
-    if find_spec("matplotlib") is None:
-        raise ModuleNotFoundError('Figures need matplotlib: pip install "guardband[plots]".')
+def need_packages(extra: str, *names: str) -> None:
+    """Raise with the install command if a package of an extra is missing."""
+    missing = [name for name in names if find_spec(name) is None]
+    if missing:
+        raise ModuleNotFoundError(f'This needs {" and ".join(missing)}: pip install "guardband[{extra}]".')
 
 
 def draw_demo(demo: Demo, path: Path) -> Path:
     """Write one figure: intervals, coverage and length along beta'x."""
-    need_matplotlib()
+    need_packages("plots", "matplotlib")
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(12, 3.8), layout="constrained")

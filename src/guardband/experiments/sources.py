@@ -9,6 +9,8 @@ import shutil
 import sys
 import zipfile
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
@@ -118,7 +120,7 @@ def _fetch(source: Source, path: Path, shown: bool) -> None:
             f"The {source.name} data is absent, and to download it {path.parent} must be a folder that can be "
             f"written, found otherwise ({error.strerror}): choose another by data_dir or {FOLDER_VARIABLE}."
         ) from error
-    with scratch as beside:
+    with _gone_if_empty(path.parent), scratch as beside:
         archive, unpacked = Path(beside) / "archive.zip", Path(beside) / source.file
         try:
             _download(source.url, archive, f"downloading {source.name}", shown)
@@ -129,6 +131,16 @@ def _fetch(source: Source, path: Path, shown: bool) -> None:
             raise OSError(f"{source.url} cannot be downloaded ({_reason(error)}): {by_hand}.") from error
         source.check(unpacked, f"{source.member} of {source.url}", by_hand)
         os.replace(unpacked, path)
+
+
+@contextmanager
+def _gone_if_empty(folder: Path) -> Iterator[None]:
+    """Take away a folder in which nothing has been put."""
+    try:
+        yield
+    finally:
+        if not any(folder.iterdir()):
+            folder.rmdir()
 
 
 def _download(url: str, to: Path, what: str, shown: bool) -> None:

@@ -102,3 +102,9 @@ def test_the_comparison_has_printed_ours_difference_and_error():
     assert length["difference"] == pytest.approx(length["ours"] - 1.52)
     assert length["standard_error"] > 0
     assert len(table) == 3
+
+
+def test_too_few_repetitions_decide_nothing_that_needs_a_standard_error():
+    k = marginal_rank(LEVEL, N2)
+    few = {name: rows(name, drawn(k, N2)).head(3) for name in (*METHODS, "pav-fixed-sequence")}
+    assert verdicts(**few) == ["holds", *["not judged"] * 4, "not run", *["not judged"] * 3, "not run"]

@@ -117,7 +117,8 @@ def test_the_command_writes_everything(tmp_path, monkeypatch):
     assert "QUICK RUN" in page
     assert "http" not in page.replace("http://www.w3.org", "")  # nothing is fetched
     about = json.loads((out / "run.json").read_text())
-    assert about["torch"] == torch.__version__
+    assert about["runs"][0]["torch"] == torch.__version__
+    assert not [file for file in out.iterdir() if file.suffix == ".part"]
 
 
 def test_an_experiment_that_is_not_there_yet_says_so_and_writes_nothing(tmp_path):
@@ -134,6 +135,8 @@ def test_missing_data_is_told_before_anything_is_trained(tmp_path):
     result = subprocess.run(command, capture_output=True, text=True)
     assert result.returncode == 2
     assert "house data is absent" in result.stderr
+    assert not (tmp_path / "out").exists()
+    assert not (tmp_path / "none").exists()
     assert len(result.stderr.strip().splitlines()) == 1
 
 
@@ -150,3 +153,71 @@ def test_ctrl_c_leaves_finished_cells_and_says_how_to_go_on(tmp_path):
     assert process.returncode == 130, trouble
     assert "The same command goes on" in told
     assert "Traceback" not in trouble
+
+
+def test_a_damaged_folder_is_named(tmp_path):
+    folder = folder_at(tmp_path / "run")
+    for text in ("{", "{}"):
+        (folder.path / "run.json").write_text(text)
+        with pytest.raises(ValueError, match=r"run\.json is damaged"):
+            folder.open(SETTINGS, {})
+
+
+def test_each_command_that_worked_on_a_run_is_kept(tmp_path):
+    folder = folder_at(tmp_path / "run")
+    folder.open(SETTINGS, {"command": "there"})
+    folder.open(SETTINGS, {"command": "here"})
+    assert [run["command"] for run in folder.about()["runs"]] == ["there", "here"]
+
+
+def ending(cell, *_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_worker_that_is_killed_is_told_in_one_sentence(tmp_path):
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[2])\n"
+        "from pathlib import Path\nfrom guardband.experiments.reproduce import run as module\n"
+        "from test_run import CELLS, ending, folder_at\nmodule._run_cell = ending\n"
+        "try: module.run(CELLS, folder_at(Path(sys.argv[1])), jobs=2, verbose=False)\n"
+        "except ChildProcessError as error: print(error)\n"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "run"), os.path.dirname(__file__)]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert result.stdout.strip().endswith("The same command goes on from there."), result.stderr
+
+
+def children_of(pid):
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children") as file:
+            return file.read().split()
+    except OSError:
+        return None
+
+
+def alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(children_of(os.getpid()) is None, reason="needs Linux's list of a process's children")
+def test_workers_end_with_the_command(tmp_path):
+    """A run that is killed leaves no process behind."""
+    out = tmp_path / "out"
+    command = [sys.executable, "-m", "guardband", "reproduce", "simulation", "--quick", "--jobs", "2", "-o", str(out)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    workers = []
+    while len(workers) < 3:  # two, and the one that looks after what they share
+        assert process.poll() is None
+        workers = children_of(process.pid)
+        time.sleep(0.05)
+    time.sleep(5)
+    process.kill()
+    process.wait()
+    end = time.monotonic() + 20
+    while any(map(alive, workers)) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not any(map(alive, workers))

@@ -18,7 +18,7 @@ from guardband.experiments.reproduce.setting import TAUS
 if TYPE_CHECKING:
     import pandas as pd
 
-Verdict = Literal["holds", "holds in part", "does not hold", "not run"]
+Verdict = Literal["holds", "holds in part", "does not hold", "not judged", "not run"]
 Tables = dict[str, "pd.DataFrame"]
 
 LEVEL = Levels.of(0.9).values[0]
@@ -26,6 +26,8 @@ DELTA = 0.1
 BAND = 0.999
 CLEAR = 3.0
 """Standard errors that make a difference clear."""
+FEWEST = 5
+"""Repetitions that a standard error needs to decide anything."""
 JUDGED = ("simulation", "bike", "house", "traffic")
 MAIN = {"simulation": "tuned"}
 """The setting that a claim is judged on, where it is not ``paper``."""
@@ -67,21 +69,27 @@ def main_results(tables: Tables, experiment: str) -> pd.DataFrame:
     return results[(results["experiment"] == experiment) & (results["setting"] == wanted)]
 
 
-def _each(tables: Tables, look: Callable[[str, pd.DataFrame], tuple[bool, str]], text: str) -> Claim:
-    """Return a claim that is looked at in each experiment apart."""
+def _each(tables: Tables, look: Callable[[str, pd.DataFrame], tuple[bool | None, str]], text: str) -> Claim:
+    """Return a claim that is looked at in each experiment apart; None is for what too few repetitions cannot decide."""
     found = [(name, main_results(tables, name)) for name in JUDGED]
     seen = [look(name, own) for name, own in found if len(own)]
     return Claim(text, _verdict([held for held, _ in seen]), tuple(words for _, words in seen))
 
 
-def _verdict(held: Sequence[bool]) -> Verdict:
-    if not held:
-        return "not run"
-    return "holds" if all(held) else "holds in part" if any(held) else "does not hold"
+def _verdict(held: Sequence[bool | None]) -> Verdict:
+    judged = [one for one in held if one is not None]
+    if not judged:
+        return "not judged" if held else "not run"
+    return "holds" if all(judged) else "holds in part" if any(judged) else "does not hold"
+
+
+def _enough(own: pd.DataFrame, held: bool) -> bool | None:
+    """Return the verdict, None if there are too few repetitions for one."""
+    return held if own["repetition"].nunique() >= FEWEST else None
 
 
 def _conf_nn(tables: Tables) -> Claim:
-    def look(name: str, own: pd.DataFrame) -> tuple[bool, str]:
+    def look(name: str, own: pd.DataFrame) -> tuple[bool | None, str]:
         rows = own[own["method"] == "conf-nn"]
         n2, n3, repetitions = int(rows["n_calibration"].iloc[0]), int(rows["n_test"].iloc[0]), len(rows)
         low, high = count_band(repetitions, n3, marginal_rank(LEVEL, n2), n2)
@@ -101,7 +109,7 @@ def _pav(rule: str) -> Callable[[Tables], Claim]:
     method, among = ("pav", len(TAUS)) if rule == "paper" else ("pav-fixed-sequence", 1)
 
     def claim(tables: Tables) -> Claim:
-        def look(name: str, own: pd.DataFrame) -> tuple[bool, str]:
+        def look(name: str, own: pd.DataFrame) -> tuple[bool | None, str]:
             rows = own[own["method"] == method]
             n2, n3, repetitions = int(rows["n_calibration"].iloc[0]), int(rows["n_test"].iloc[0]), len(rows)
             k = selection_rank(LEVEL, n2)
@@ -112,7 +120,7 @@ def _pav(rule: str) -> Callable[[Tables], Claim]:
                 f"{name}: mean coverage {rows['coverage'].mean():.4f}; clearly below the certified {bound:.4f} in "
                 f"{failures} of {repetitions} repetitions, allowed {allowed}."
             )
-            return failures <= allowed, words
+            return failures <= allowed if allowed < repetitions else None, words
 
         return _each(tables, look, f"pav keeps what it certifies on all data sets (rule {rule}).")
 
@@ -120,13 +128,13 @@ def _pav(rule: str) -> Callable[[Tables], Claim]:
 
 
 def _qreg_un(tables: Tables) -> Claim:
-    def look(name: str, own: pd.DataFrame) -> tuple[bool, str]:
+    def look(name: str, own: pd.DataFrame) -> tuple[bool | None, str]:
         mean, error = _mean(own[own["method"] == "qreg-un"]["coverage"])
         words = f"{name}: coverage {mean:.4f} (standard error {error:.4f})"
         long = tables["results"].query("experiment == @name and setting == '100 passes' and method == 'qreg-un'")
         if len(long):
             words += f"; after 100 passes, where cross-validation would stop earlier, {long['coverage'].mean():.4f}"
-        return mean + CLEAR * error < 0.9, words + "."
+        return _enough(own, mean + CLEAR * error < 0.9), words + "."
 
     return _each(tables, look, "qreg-un, the network without calibration, covers too little.")
 
@@ -137,7 +145,8 @@ def _not_adaptive(tables: Tables) -> Claim:
     if not len(curves):
         return Claim(text, "not run", ())
     own = curves[(curves["experiment"] == "simulation") & (curves["setting"] == MAIN["simulation"])]
-    held, words = [], []
+    held: list[bool | None] = []
+    words = []
     for method in ("conf-fw", "high-q", "conf-nn"):
         rows = own[own["method"] == method]
         if not len(rows):
@@ -148,20 +157,21 @@ def _not_adaptive(tables: Tables) -> Claim:
         listed = ", ".join(f"{mean:.3f} ({error:.3f}) for beta'x near {x}" for mean, error, x in near)
         words.append(f"{method}: coverage {listed}.")
         if method != "conf-nn":
-            held.append(low - CLEAR * low_error > 0.9 > high + CLEAR * high_error)
+            held.append(_enough(rows, low - CLEAR * low_error > 0.9 > high + CLEAR * high_error))
     return Claim(text, _verdict(held), tuple(words))
 
 
 def _conservative(tables: Tables) -> Claim:
-    def look(name: str, own: pd.DataFrame) -> tuple[bool, str]:
+    def look(name: str, own: pd.DataFrame) -> tuple[bool | None, str]:
         mean, error = _mean(_paired(own, "pav", "coverage") - _paired(own, "conf-nn", "coverage"))
-        return mean > 0, f"{name}: pav covers {mean:+.4f} more than conf-nn (standard error {error:.4f})."
+        words = f"{name}: pav covers {mean:+.4f} more than conf-nn (standard error {error:.4f})."
+        return _enough(own, mean > CLEAR * error), words
 
     return _each(tables, look, "pav is more conservative than conf-nn.")
 
 
 def _shortest(tables: Tables) -> Claim:
-    def look(name: str, own: pd.DataFrame) -> tuple[bool, str]:
+    def look(name: str, own: pd.DataFrame) -> tuple[bool | None, str]:
         means = {}
         for method in METHODS:
             coverage, error = _mean(own[own["method"] == method]["coverage"])
@@ -173,7 +183,8 @@ def _shortest(tables: Tables) -> Claim:
             f"{m} {means[m] / shortest:.3f} times the shortest, place {order.index(m) + 1}" for m in OURS if m in means
         ]
         held = all(m in means and order.index(m) < 3 for m in OURS)
-        return held, f"{name}: of {len(order)} methods that cover enough ({', '.join(order)}): {'; '.join(ours)}."
+        words = f"{name}: of {len(order)} methods that do not clearly cover too little ({', '.join(order)}): "
+        return _enough(own, held), words + f"{'; '.join(ours)}."
 
     text = "conf-nn and pav are always among the shortest of the valid methods (here: both among the first three)."
     return _each(tables, look, text)
@@ -183,16 +194,17 @@ OURS = ("conf-nn", "pav")
 
 
 def _accuracy(tables: Tables) -> Claim:
-    def look(name: str, own: pd.DataFrame) -> tuple[bool, str]:
+    def look(name: str, own: pd.DataFrame) -> tuple[bool | None, str]:
         ratios = {m: _mean(_paired(own, m, "mae") / _paired(own, "conf-fw", "mae")) for m in OURS}
         listed = "; ".join(f"{m} {mean:.3f} ({error:.3f})" for m, (mean, error) in ratios.items())
-        return all(mean <= 1.03 for mean, _ in ratios.values()), f"{name}: MAE relative to conf-fw: {listed}."
+        held = all(mean <= 1.03 for mean, _ in ratios.values())
+        return _enough(own, held), f"{name}: MAE relative to conf-fw: {listed}."
 
     return _each(tables, look, "The interval loss costs no accuracy: MAE as conf-fw's, within 3%.")
 
 
 def _bayes(tables: Tables) -> Claim:
-    def look(name: str, own: pd.DataFrame) -> tuple[bool, str]:
+    def look(name: str, own: pd.DataFrame) -> tuple[bool | None, str]:
         coverage, error = _mean(own[own["method"] == "bayes"]["coverage"])
         ratio, spread = _mean(_paired(own, "bayes", "length") / _paired(own, "conf-nn", "length"))
         close, worse = abs(coverage - 0.9) < 0.01, ratio - CLEAR * spread > 1
@@ -200,7 +212,7 @@ def _bayes(tables: Tables) -> Claim:
         printed = "longer" if name in ("bike", "traffic") else "no longer"
         words = f"{name}: coverage {coverage:.4f} ({error:.4f}), length {ratio:.3f} ({spread:.3f}) times conf-nn's; "
         words += f"printed {printed}."
-        return held, words
+        return _enough(own, held), words
 
     text = "bayes covers precisely, is as good as conf-nn on artificial data, and clearly longer on bike and traffic."
     return _each(tables, look, text)
@@ -213,18 +225,20 @@ def _consistent(tables: Tables) -> Claim:
     if not len(own):
         return Claim(text, "not run", ())
     n = own["setting"].str.removeprefix("n=").astype(int)
-    held, words = [], []
+    held: list[bool | None] = []
+    words = []
     for method, column, goal, what in (
         ("conf-nn", "found", 1.0, "scale"),
         ("pav", "found", 0.1, "level"),
-        ("qreg-un", "combined_mae", 0.0, "distance of the network"),
+        ("qreg-un", "combined_mae", 0.0, "network"),
     ):
         rows = own[own["method"] == method]
-        first, last = (_mean(rows[n[rows.index] == size][column]) for size in (n.min(), n.max()))
-        held.append(abs(last[0] - goal) < abs(first[0] - goal))
+        away = (rows[column] - goal).abs()
+        first, last = (_mean(away[n[rows.index] == size]) for size in (n.min(), n.max()))
+        held.append(_enough(rows, first[0] - last[0] > CLEAR * math.hypot(first[1], last[1])))
         ends = ((first, n.min()), (last, n.max()))
         listed = ", ".join(f"{mean:.3f} ({error:.3f}) with {size:,} rows" for (mean, error), size in ends)
-        words.append(f"{method}: {what} {listed}; the goal is {goal:g}.")
+        words.append(f"{method}: {what}, distance from {goal:g}: {listed}.")
     return Claim(text, _verdict(held), tuple(words))
 
 

@@ -38,7 +38,7 @@ def compare(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
     """Return printed value, ours, the difference and its standard error for each point of each figure.
 
     The error of Figure 2 is that of both medians, theirs by their quartiles and 20 repetitions; that of the curves
-    is ours alone, since the paper shows none.
+    is ours alone, since the paper shows none. ``measured`` is 0 where a printed curve was hidden behind another.
     """
     import pandas as pd
 
@@ -65,10 +65,10 @@ def _figure2(results: pd.DataFrame) -> pd.DataFrame:
         theirs = printed("figure2").query("experiment == @experiment and method == @method")
         for _, box in theirs.iterrows():
             values = own[box["measure"]].to_numpy()
-            spread = np.nan_to_num((box["q3"] - box["q1"]) / QUARTILES)  # a few boxes could not be read
+            spread = (box["q3"] - box["q1"]) / QUARTILES  # NaN where a box could not be read
             error = MEDIAN_ERROR * math.hypot(_error(values), spread / math.sqrt(20))
             rows.append(
-                ("2", experiment, setting, method, box["measure"], math.nan, box["median"], np.median(values), error)
+                ("2", experiment, setting, method, box["measure"], math.nan, box["median"], 1, np.median(values), error)
             )
     return pd.DataFrame(rows, columns=_COLUMNS)
 
@@ -84,7 +84,8 @@ def _over_signal(curves: pd.DataFrame) -> pd.DataFrame:
         theirs = printed("curves").query("figure == @figure and method == @name and abs(x - @x) < 1e-6")
         for _, point in theirs.iterrows():
             values = own[point["measure"]].to_numpy()
-            rows.append((figure, experiment, setting, name, point["measure"], x, point["value"], *_mean(values)))
+            theirs_now = point["value"], point["measured"]
+            rows.append((figure, experiment, setting, name, point["measure"], x, *theirs_now, *_mean(values)))
     return pd.DataFrame(rows, columns=_COLUMNS)
 
 
@@ -100,11 +101,15 @@ def _over_size(both: pd.DataFrame) -> pd.DataFrame:
         theirs = printed("curves").query("figure == 'S1' and method == @method and x == @n")
         for _, point in theirs.iterrows():
             values = own[point["measure"]].to_numpy()
-            rows.append(("S1", "supplement", setting, method, point["measure"], n, point["value"], *_mean(values)))
+            theirs_now = point["value"], point["measured"]
+            rows.append(("S1", "supplement", setting, method, point["measure"], n, *theirs_now, *_mean(values)))
     return pd.DataFrame(rows, columns=_COLUMNS)
 
 
-_COLUMNS = ["figure", "experiment", "setting", "method", "measure", "x", "printed", "ours", "standard_error"]
+_COLUMNS = [
+    *("figure", "experiment", "setting", "method", "measure", "x"),
+    *("printed", "measured", "ours", "standard_error"),
+]
 
 
 def _groups(frame: pd.DataFrame, *names: str) -> list[tuple[tuple[str, ...], pd.DataFrame]]:
@@ -116,5 +121,7 @@ def _mean(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> tuple[float, 
 
 
 def _error(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:
-    """Return the standard error of a mean, NaN of fewer than two values."""
-    return float(values.std(ddof=1) / math.sqrt(len(values))) if len(values) > 1 else math.nan
+    """Return the standard error of a mean, NaN of fewer than two values or of infinite ones."""
+    if len(values) < 2 or not np.isfinite(values).all():
+        return math.nan
+    return float(values.std(ddof=1) / math.sqrt(len(values)))

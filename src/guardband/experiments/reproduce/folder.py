@@ -6,8 +6,9 @@ import csv
 import json
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,26 +32,34 @@ class Folder:
 
     path: Path
 
-    def open(self, settings: dict[str, Any], about: dict[str, Any]) -> None:
-        """Make the folder, or check that it holds a run with the same settings."""
-        file = self.path / "run.json"
-        if file.exists():
-            found = json.loads(file.read_text())["settings"]
-            if found != settings:
+    def open(self, settings: dict[str, Any], run: dict[str, Any]) -> None:
+        """Make the folder, or check that it holds a run with the same settings; note who runs it, and where."""
+        runs = []
+        if self._about.exists():
+            found = self.about()
+            if found["settings"] != settings:
                 raise ValueError(
-                    f"{self.path} holds a run with {_listed(found)}, which cannot go on with {_listed(settings)}: "
-                    "choose another folder by -o."
+                    f"{self.path} holds a run with {_listed(found['settings'])}, which cannot go on with "
+                    f"{_listed(settings)}: choose another folder by -o."
                 )
-            return
-        if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
+            runs = [known for known in found["runs"] if known != run]
+        elif self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
             raise ValueError(f"{self.path} must be a new or empty folder, or one of such a run, found something else.")
         self.path.mkdir(parents=True, exist_ok=True)
-        _write(file, json.dumps({"settings": settings, **about}, indent=2) + "\n")
+        text = json.dumps({"settings": settings, "runs": [*runs, run]}, indent=2) + "\n"
+        write_whole(self._about, lambda part: part.write_text(text))
 
     def about(self) -> dict[str, Any]:
-        """Return what is known of the run: its settings, the command, the machine, the versions."""
-        entries: dict[str, Any] = json.loads((self.path / "run.json").read_text())
-        return entries
+        """Return what is known of the run: its settings, and each command, machine and version that worked on it."""
+        try:
+            entries: dict[str, Any] = json.loads(self._about.read_text())
+            return {"settings": dict(entries["settings"]), "runs": list(entries["runs"])}
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(f"{self._about} is damaged ({error!r}): choose another folder by -o.") from None
+
+    @property
+    def _about(self) -> Path:
+        return self.path / "run.json"
 
     def is_done(self, cell: Cell) -> bool:
         """Whether a cell has been written whole."""
@@ -88,8 +97,8 @@ class Folder:
         tables = self.tables()
         for name, frame in tables.items():
             if len(frame):
-                frame.to_csv(self.path / f"{name}.csv", index=False)
-                frame.to_parquet(self.path / f"{name}.parquet", index=False)
+                write_whole(self.path / f"{name}.csv", partial(frame.to_csv, index=False))
+                write_whole(self.path / f"{name}.parquet", partial(frame.to_parquet, index=False))
         return tables
 
     def _cell(self, cell: Cell) -> Path:
@@ -108,10 +117,14 @@ def _write_rows(path: Path, rows: Sequence[Row]) -> None:
         writer.writerows(rows)
 
 
-def _write(path: Path, text: str) -> None:
-    part = path.with_name(path.name + ".part")
-    part.write_text(text)
-    os.replace(part, path)
+def write_whole(path: Path, write: Callable[[Path], object]) -> None:
+    """Write a file beside its place, then put it there: it appears whole or not at all."""
+    part = path.with_name(f".{path.name}.part")
+    try:
+        write(part)
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def _listed(settings: dict[str, Any]) -> str:

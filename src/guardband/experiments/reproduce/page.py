@@ -36,24 +36,27 @@ figcaption, .small { font-size: .9rem; opacity: .85; }
 CAPTIONS = {
     "figure-1": ("Figure 1", "Artificial data, each measure along β'x. Weight decay chosen on D1 (setting “tuned”)."),
     "figure-S1": ("Figure S1", "The same measures against the number of rows of D1 and D2."),
-    "figure-S2": ("Figure S2", "Figure 1 at 5,000 and at 47,222 rows."),
-    "figure-S3": ("Figure S3", "conf-nn with one or two hidden layers, absolute or squared loss, at 50,000 rows."),
+    "figure-S2": ("Figure S2", "Figure 1 on fewer rows."),
+    "figure-S3": ("Figure S3", "conf-nn with one or two hidden layers, absolute or squared loss."),
     "convergence": ("As the data grow", "conf-nn's scale, pav's level and the network's distance from the quantiles."),
-    "sensitivity": ("How sensitive each method is", "Relative length at each batch size and weight decay."),
+    "sensitivity": (
+        "How sensitive each method is",
+        "Relative length at each batch size and weight decay; neg-ll, which chooses its own, is left out.",
+    ),
 }
-CLASS = {"holds": "holds", "holds in part": "part", "does not hold": "not", "not run": "none"}
+CLASS = {"holds": "holds", "holds in part": "part", "does not hold": "not"}
 
 
-def write_page(
-    path: Path,
+def page_of(
+    drawn: Path,
     about: dict[str, Any],
     tables: dict[str, pd.DataFrame],
     comparison: pd.DataFrame,
     claims: Sequence[Claim],
     figures: Sequence[str],
     note: str | None,
-) -> None:
-    """Write the page, whole and on its own: figures are inside it."""
+) -> str:
+    """Return the page, on its own: the figures drawn are inside it."""
     parts = [
         "<h1>Adaptive, Distribution-Free Prediction Intervals for Deep Networks, reproduced</h1>",
         "<p>Kivaranovic, Johnson &amp; Leeb, AISTATS 2020. Printed numbers were read off the paper's figures.</p>",
@@ -66,27 +69,26 @@ def write_page(
         title, caption = _caption(name)
         parts += [
             f"<h2 id={name}>{escape(title)}</h2>",
-            f"<figure><img alt='{escape(title)}: {escape(caption)}' src='{_inline(path.parent / 'figures' / name)}'>",
+            f"<figure><img alt='{escape(title)}: {escape(caption)}' src='{_inline(drawn / name)}'>",
             f"<figcaption>{escape(caption)}</figcaption></figure>",
             _beside(name, comparison),
         ]
     parts += ["<h2>All settings</h2>", _settings(tables), "<h2>Dead sides of the ReLU ordering</h2>", _dead(tables)]
     body = "\n".join(part for part in parts if part)
-    text = (
+    return (
         "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
         f"<title>The paper, reproduced</title><style>{STYLE}</style><body><main>\n{body}\n</main></body></html>\n"
     )
-    path.write_text(text, encoding="utf-8")
 
 
 def _told(about: dict[str, Any]) -> list[tuple[str, Any]]:
-    return [*about["settings"].items(), *((k, v) for k, v in about.items() if k != "settings")]
+    return [*about["settings"].items(), *(entry for run in about["runs"] for entry in run.items())]
 
 
 def _claim(claim: Claim) -> str:
     words = "".join(f"<li>{escape(line)}</li>" for line in claim.words)
     return (
-        f"<div class='claim {CLASS[claim.verdict]}'><p>{escape(claim.text)}</p>"
+        f"<div class='claim {CLASS.get(claim.verdict, '')}'><p>{escape(claim.text)}</p>"
         f"<p class=verdict>{escape(claim.verdict.capitalize())}.</p><ul>{words}</ul></div>"
     )
 
@@ -127,8 +129,11 @@ def _boxes(own: pd.DataFrame) -> str:
 
 
 def _points(own: pd.DataFrame) -> str:
-    rows = [(row["measure"], row["method"], f"{row['x']:g}", *_numbers(row)) for _, row in own.iterrows()]
-    return _table(("measure", "method", "x", *NUMBERS), rows)
+    rows = [
+        (row["measure"], row["method"], f"{row['x']:g}", *_numbers(row), "" if row["measured"] else "interpolated")
+        for _, row in own.iterrows()
+    ]
+    return _table(("measure", "method", "x", *NUMBERS, "printed curve"), rows)
 
 
 NUMBERS = ("printed", "ours", "difference", "standard error")
@@ -143,9 +148,10 @@ def _settings(tables: dict[str, pd.DataFrame]) -> str:
     if not len(tables["results"]):
         return ""
     both = joined(tables)
-    measures = [name for name in ("coverage", "length", "relative_length", "mae") if name in both]
     out = []
     for (experiment, setting), own in both.groupby(["experiment", "setting"], sort=False):
+        known = own.dropna(axis="columns", how="all")
+        measures = [name for name in ("coverage", "length", "relative_length", "mae") if name in known]
         rows = []
         for method, values in own.groupby("method", sort=False):
             shown = [_with_error(values[name].to_numpy()) for name in measures]
@@ -181,11 +187,11 @@ def _dead(tables: dict[str, pd.DataFrame]) -> str:
 
 
 def _with_error(values: np.ndarray[Any, Any]) -> str:
-    finite = values[np.isfinite(values)]
-    if len(finite) < len(values):
-        return f"{len(values) - len(finite)} of {len(values)} infinite"
-    error = f" ({finite.std(ddof=1) / np.sqrt(len(finite)):.4f})" if len(finite) > 1 else ""
-    return f"{finite.mean():.4f}{error}" if len(finite) else "none"
+    infinite = int(np.isinf(values).sum())
+    if infinite:
+        return f"{infinite} of {len(values)} infinite"
+    error = f" ({values.std(ddof=1) / np.sqrt(len(values)):.4f})" if len(values) > 1 else ""
+    return f"{values.mean():.4f}{error}"
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:

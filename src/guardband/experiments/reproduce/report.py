@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from guardband.experiments.reproduce.claims import Claim, judge
 from guardband.experiments.reproduce.compare import compare
 from guardband.experiments.reproduce.figures import draw
-from guardband.experiments.reproduce.folder import Folder
-from guardband.experiments.reproduce.page import write_page
+from guardband.experiments.reproduce.folder import Folder, write_whole
+from guardband.experiments.reproduce.page import page_of
 
 QUICK = "QUICK RUN: far smaller than the paper's"
 
@@ -21,9 +22,10 @@ def report(folder: Folder) -> tuple[Path, Sequence[Claim]]:
     tables = folder.write_tables()
     comparison = compare(tables)
     if len(comparison):
-        comparison.to_csv(folder.path / "comparison.csv", index=False)
+        write_whole(folder.path / "comparison.csv", partial(comparison.to_csv, index=False))
     claims = judge(tables)
     figures = draw(tables, folder.path / "figures", note)
     page = folder.path / "index.html"
-    write_page(page, about, tables, comparison, claims, figures, note)
+    text = page_of(folder.path / "figures", about, tables, comparison, claims, figures, note)
+    write_whole(page, lambda part: part.write_text(text, encoding="utf-8"))
     return page, claims

@@ -5,9 +5,12 @@ from __future__ import annotations
 import multiprocessing
 import os
 import platform
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -38,28 +41,56 @@ def run(
     verbose: bool | None = None,
 ) -> None:
     """Run all cells that are not done yet."""
-    resolve_device(device)
-    for name in TABLES:  # found, or fetched, before anything is trained
-        if any(cell.experiment == name for cell in cells):
-            data_file(name, data_dir)
     left = [cell for cell in cells if not folder.is_done(cell)]
     with _shown(cells, left, verbose) as advance:
         if jobs == 1:
             for cell in left:
                 _run_cell(cell, folder, seed, device, data_dir, partial(advance, cell))
             return
-        # Each process has a share of the cores; a fleet's results do not depend on the number of its threads.
-        threads = max(1, (os.cpu_count() or 1) // jobs)
-        spawn = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(jobs, spawn, torch.set_num_threads, (threads,)) as pool:
+        with _workers(jobs) as pool:
             waiting = {pool.submit(_run_cell, cell, folder, seed, device, data_dir): cell for cell in left}
-            try:
-                for future in as_completed(waiting):
-                    future.result()
-                    advance(waiting[future], 1.0)
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
+            for future in as_completed(waiting):
+                future.result()
+                advance(waiting[future], 1.0)
+
+
+def need_data(cells: Sequence[Cell], data_dir: Path | None) -> None:
+    """Find, or fetch, the files that cells need; raise if they cannot be had."""
+    for name in TABLES:
+        if any(cell.experiment == name for cell in cells):
+            data_file(name, data_dir)
+
+
+@contextmanager
+def _workers(jobs: int) -> Iterator[ProcessPoolExecutor]:
+    """Give processes that share the cores, and that end at once with whoever started them."""
+    before = set(multiprocessing.active_children())
+    # A fleet's results do not depend on the number of its threads.
+    threads = max(1, (os.cpu_count() or 1) // jobs)
+    pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), _begin, (threads,))
+    try:
+        yield pool
+        pool.shutdown()
+    except BrokenProcessPool:
+        raise ChildProcessError("A process that ran a cell was ended. The same command goes on from there.") from None
+    finally:
+        for process in set(multiprocessing.active_children()) - before:
+            process.terminate()
+        pool.shutdown(cancel_futures=True)
+
+
+def _begin(threads: int) -> None:
+    """Set up a worker: Ctrl-C is for its parent, and it ends when that does."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    torch.set_num_threads(threads)
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def machine(device: str) -> dict[str, str]:
