@@ -11,6 +11,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from guardband import metrics as metrics
+    from guardband import mlflow as mlflow
     from guardband import nn as nn
     from guardband import planning as planning
     from guardband.bands.certificate import Certificate as Certificate
@@ -54,7 +55,7 @@ _HOME = {
     "train": "guardband.doors.train",
     "with_intervals": "guardband.doors.replace",
 }
-_MODULES = ("metrics", "nn", "planning")
+_MODULES = ("metrics", "mlflow", "nn", "planning")
 
 __all__ = [*_HOME, *_MODULES]
 
