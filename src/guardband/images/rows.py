@@ -1,0 +1,185 @@
+"""Images with their responses: from a folder with a table of labels, or from Parquet with encoded bytes."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
+
+from guardband.data.packages import need_packages
+from guardband.data.table import as_array
+from guardband.data.target import read_target
+
+Array = NDArray[np.float64]
+NAMED = 5
+
+
+class DamagedImagesError(ValueError):
+    """Some images cannot be read; ``damaged`` maps their names to the reasons."""
+
+    def __init__(self, damaged: dict[str, str], of: int) -> None:
+        listed = ", ".join(f"{name} ({why})" for name, why in list(damaged.items())[:NAMED])
+        more = ", ..." if len(damaged) > NAMED else ""
+        super().__init__(
+            f"{len(damaged)} of {of} images cannot be read: {listed}{more}. Mend them, or leave them out of all rows "
+            "before these are split."
+        )
+        self.damaged = damaged
+
+
+@dataclass(frozen=True)
+class Augmentation:
+    """A random turn of at most ``rotation`` degrees and, half of the time, a mirror image; for rows that train."""
+
+    rotation: float = 20.0
+    flip: bool = True
+    seed: int = 0
+
+    def __call__(self, image: Any, row: int) -> Any:
+        """Return the image changed, the same way each time for the same row and seed."""
+        from PIL import Image
+
+        random = np.random.default_rng([self.seed, row])
+        turned = image.rotate(random.uniform(-self.rotation, self.rotation), Image.Resampling.BILINEAR)
+        mirror = self.flip and random.random() < 0.5
+        return turned.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if mirror else turned
+
+
+@dataclass(frozen=True)
+class ImageRows(Dataset[tuple[Tensor, Tensor]]):
+    """Images and responses; row i is a tensor ``(3, size, size)`` with values in [0, 1], and its response.
+
+    ``sources`` are files, or the encoded bytes themselves. An image that cannot be decoded raises
+    ``DamagedImagesError`` with its name: none is ever left out silently, since calibration rows that are chosen by
+    what can be read are no longer a random sample.
+    """
+
+    names: tuple[str, ...]
+    sources: tuple[Path | bytes, ...]
+    y: Array
+    size: int = 224
+    augmentation: Augmentation | None = None
+
+    def __len__(self) -> int:
+        return len(self.sources)
+
+    def __getitem__(self, i: int) -> tuple[Tensor, Tensor]:
+        return self.image(i), torch.tensor(self.y[i], dtype=torch.float32)
+
+    def image(self, i: int) -> Tensor:
+        """Return one image, ``(3, size, size)``."""
+        found = self._decoded(i)
+        if isinstance(found, str):
+            raise DamagedImagesError({self.names[i]: found}, len(self))
+        return found
+
+    def take(self, rows: Sequence[int] | NDArray[np.intp]) -> ImageRows:
+        """Return some of the rows, in the order given."""
+        some = [int(i) for i in rows]
+        names, sources = tuple(self.names[i] for i in some), tuple(self.sources[i] for i in some)
+        return replace(self, names=names, sources=sources, y=self.y[some])
+
+    def augmented(self, augmentation: Augmentation) -> ImageRows:
+        """Return the rows with random changes, for training alone."""
+        return replace(self, augmentation=augmentation)
+
+    def resized(self, size: int) -> ImageRows:
+        """Return the rows at another size."""
+        return replace(self, size=size)
+
+    def batches(self, batch_size: int = 64, workers: int = 0) -> Iterator[Tensor]:
+        """Give the images in batches, decoded in worker processes if asked; at the end all damaged ones are named."""
+        loader = DataLoader(_Decoded(self), batch_size, num_workers=workers, collate_fn=list)
+        damaged: dict[str, str] = {}
+        row = 0
+        for found in loader:
+            failed = {self.names[row + i]: why for i, why in enumerate(found) if isinstance(why, str)}
+            damaged |= failed
+            row += len(found)
+            if not damaged:
+                yield torch.stack(found)
+        if damaged:
+            raise DamagedImagesError(damaged, len(self))
+
+    def fingerprint(self) -> str:
+        """Return a digest of the encoded images, their size and augmentation."""
+        digest = hashlib.sha256(repr((self.size, self.augmentation)).encode())
+        for source in self.sources:
+            digest.update(hashlib.sha256(source if isinstance(source, bytes) else _bytes_of(source)).digest())
+        return digest.hexdigest()
+
+    def _decoded(self, i: int) -> Tensor | str:
+        """Return one image, or why it cannot be read."""
+        from PIL import Image
+
+        source = self.sources[i]
+        try:
+            encoded = source if isinstance(source, bytes) else source.read_bytes()
+            with Image.open(io.BytesIO(encoded)) as opened:
+                image = opened.convert("RGB")
+        except FileNotFoundError:
+            return "missing"
+        except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+            return str(error).split("\n")[0].replace(str(source), "").strip() or type(error).__name__
+        if image.size != (self.size, self.size):
+            image = image.resize((self.size, self.size), Image.Resampling.BILINEAR)
+        if self.augmentation is not None:
+            image = self.augmentation(image, i)
+        return torch.from_numpy(np.asarray(image, dtype=np.float32) / 255).permute(2, 0, 1).contiguous()
+
+
+class _Decoded(Dataset[Any]):
+    """The images alone, or why they cannot be read."""
+
+    def __init__(self, rows: ImageRows) -> None:
+        self._rows = rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, i: int) -> Tensor | str:
+        return self._rows._decoded(i)
+
+
+def from_folder(folder: str | Path, names: Any, y: Any, *, suffix: str = "", size: int = 224) -> ImageRows:
+    """Return images of a folder: ``names`` and ``y`` are columns of the labels, ``suffix`` is added to the names."""
+    listed = [str(name) for name in as_array(names)]
+    paths = tuple(Path(folder) / f"{name}{suffix}" for name in listed)
+    if not Path(folder).is_dir():
+        raise FileNotFoundError(f"The images must lie in a folder that exists, found {folder}.")
+    return ImageRows(tuple(path.name for path in paths), paths, read_target(y, len(paths)), size)
+
+
+def from_parquet(path: str | Path, *, image: str, target: str, name: str | None = None, size: int = 224) -> ImageRows:
+    """Return images of a Parquet file: ``image`` names the column of encoded bytes, ``target`` that of the responses.
+
+    Rows are called by the column ``name``, or by their number.
+    """
+    need_packages("images", "pyarrow")
+    columns = [image, target, *([name] if name else [])]
+    table = import_module("pyarrow.parquet").read_table(path)
+    missing = [column for column in columns if column not in table.column_names]
+    if missing:
+        raise ValueError(f"{path} must hold the columns {columns}, found {table.column_names}.")
+    encoded = table.column(image).to_pylist()
+    encoded = [entry["bytes"] if isinstance(entry, dict) else entry for entry in encoded]
+    names = [str(entry) for entry in (table.column(name).to_pylist() if name else range(len(encoded)))]
+    y = read_target(table.column(target).to_numpy(), len(encoded))
+    return ImageRows(tuple(names), tuple(b"" if entry is None else bytes(entry) for entry in encoded), y, size)
+
+
+def _bytes_of(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
