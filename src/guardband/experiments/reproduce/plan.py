@@ -8,13 +8,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import torch
 
+from guardband.experiments.reproduce import boneage
 from guardband.experiments.reproduce.datasets import load
 from guardband.experiments.reproduce.problem import N_TEST, Problem, generator, partitioned, simulated
 from guardband.experiments.reproduce.setting import CONF_NN, PAV, PAV_FIXED, QREG_UN, TRIPLES, Setting
 
 EXPERIMENTS = ("simulation", "supplement", "bike", "traffic", "house", "boneage")
-TABLES = ("bike", "traffic", "house")
+REAL = ("bike", "traffic", "house", "boneage")
 TOGETHER = 10
 """Repetitions of a cell: as many as train together, and as many as a stopped run loses."""
 
@@ -47,13 +49,16 @@ class Cell:
         networks = len(self.setting.decays) * self.setting.copies * heads
         return len(self.repetitions) * (self.n or 20_000) * networks * len(self.setting.hidden)
 
-    def problems(self, seed: int, data_dir: Path | None) -> list[Problem]:
+    def problems(self, seed: int, data_dir: Path | None, device: torch.device) -> list[Problem]:
         """Return the rows of each repetition, which depend on the seed, the experiment and the repetition alone."""
-        if self.experiment in TABLES:
-            table, y = load(self.experiment, self.setting.encoding, data_dir)
-            if self.n is not None and self.n < len(y):
-                some = generator(seed, self.experiment, "rows").permutation(len(y))[: self.n]
-                table, y = table.take(some), y[some]
+        if self.experiment in REAL:
+            random = generator(seed, self.experiment, "rows")
+            if self.experiment == "boneage":
+                table, y = boneage.load(self.setting.encoding, data_dir, device, self.n, random)
+            else:
+                table, y = load(self.experiment, self.setting.encoding, data_dir)
+                some = random.permutation(len(y))[: self.n]
+                table, y = (table, y) if self.n is None else (table.take(some), y[some])
             return [partitioned(table, y, self.experiment, r, seed) for r in self.repetitions]
         assert self.n is not None
         return [simulated(self.n, r, seed, self.n_test) for r in self.repetitions]
@@ -67,7 +72,9 @@ def plan(experiments: Sequence[str], quick: bool = False, repetitions: int | Non
             cells += _simulation(quick)
         elif experiment == "supplement":
             cells += _supplement(quick)
-        elif experiment in TABLES:
+        elif experiment == "boneage":
+            cells += _boneage(quick)
+        else:
             cells += _table(experiment, quick)
     if repetitions is not None:
         cells = [replace(cell, repetitions=tuple(range(repetitions))) for cell in cells]
@@ -144,3 +151,11 @@ def _table(name: str, quick: bool) -> list[Cell]:
             replace(relu, name="relu raw response", standardise=False),
         ]
     return [Cell(name, setting, repetitions, n) for setting in settings]
+
+
+def _boneage(quick: bool) -> list[Cell]:
+    """The image row of Figure 2: one hidden layer of 300 on the features, and the same with the patient's sex."""
+    repetitions, n = (tuple(range(3)), 2_000) if quick else (tuple(range(20)), None)
+    base = Setting("paper", (300,), batch_size=256, encoding="paper", max_epochs=30 if quick else 100)
+    settings = [base, replace(base, name="sex", encoding="sex")]
+    return [Cell("boneage", setting, repetitions, n) for setting in settings]

@@ -21,9 +21,10 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 from guardband import __version__
 from guardband.doors.settings import resolve_device
+from guardband.experiments.reproduce.boneage import need_images
 from guardband.experiments.reproduce.contest import Share, contest
 from guardband.experiments.reproduce.folder import Folder
-from guardband.experiments.reproduce.plan import TABLES, Cell
+from guardband.experiments.reproduce.plan import REAL, Cell
 from guardband.experiments.sources import data_file
 
 Advance = Callable[[Cell, float], None]
@@ -55,9 +56,11 @@ def run(
 
 
 def need_data(cells: Sequence[Cell], data_dir: Path | None) -> None:
-    """Find, or fetch, the files that cells need; raise if they cannot be had."""
-    for name in TABLES:
+    """Find, or fetch, the files and packages that cells need; raise if they cannot be had."""
+    for name in REAL:
         if any(cell.experiment == name for cell in cells):
+            if name == "boneage":
+                need_images()
             data_file(name, data_dir)
 
 
@@ -110,7 +113,8 @@ def machine(device: str) -> dict[str, str]:
 def _run_cell(
     cell: Cell, folder: Folder, seed: int, device: str, data_dir: Path | None, done: Share = lambda share: None
 ) -> None:
-    folder.write(cell, contest(cell.problems(seed, data_dir), cell.setting, resolve_device(device), done))
+    where = resolve_device(device)
+    folder.write(cell, contest(cell.problems(seed, data_dir, where), cell.setting, where, done))
     done(1.0)
 
 
