@@ -15,6 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from guardband.doors.network import GuardedNetwork
+from guardband.doors.table import IntervalRegressor
+from guardband.doors.table_network import TableNetwork
 from guardband.training.inputs import Inputs
 
 OUTPUTS = ("lower", "point", "upper")
@@ -23,7 +25,7 @@ OUTPUTS = ("lower", "point", "upper")
 class _Named(nn.Module):
     """A calibrated network that takes its inputs in order, and whose three outputs are apart."""
 
-    def __init__(self, guarded: GuardedNetwork, names: Sequence[str] | None) -> None:
+    def __init__(self, guarded: nn.Module, names: Sequence[str] | None) -> None:
         super().__init__()
         self.guarded, self.names = guarded, names
 
@@ -34,17 +36,28 @@ class _Named(nn.Module):
         return lower, point if point.ndim == 1 else point[:, 0], upper
 
 
-def export_onnx(guarded: GuardedNetwork, example: Inputs, path: str | os.PathLike[str]) -> None:
+def export_onnx(guarded: GuardedNetwork | IntervalRegressor, example: Inputs, path: str | os.PathLike[str]) -> None:
     """Write a calibrated network as an ONNX graph with outputs ``lower``, ``point`` and ``upper``.
 
     ``example`` is a batch of inputs: a tensor, a tuple or a mapping, whose first axis becomes free. With several
     levels ``lower`` and ``upper`` are ``(n, L)``. The certificate is in the file's metadata. The file appears whole
     or not at all.
+
+    An ``IntervalRegressor`` takes a table as example; its graph has one input, the matrix that
+    ``model.as_network().rows(table)`` makes, and puts out intervals in the response's own units. Its columns and
+    their categories are in the metadata as well.
     """
     if find_spec("onnxscript") is None:
         raise ModuleNotFoundError('Writing ONNX needs onnxscript: pip install "guardband[onnx]".')
-    if not isinstance(guarded, GuardedNetwork):
-        raise TypeError(f"export_onnx takes what gb.calibrate returns, found {type(guarded).__name__}.")
+    metadata = {}
+    network: Any = guarded
+    if isinstance(guarded, IntervalRegressor):
+        network = guarded.as_network()
+        example, metadata = network.rows(example), {"guardband.table": network.described()}
+    if not isinstance(network, GuardedNetwork | TableNetwork):
+        raise TypeError(
+            f"export_onnx takes what gb.calibrate returns, or an IntervalRegressor, found {type(guarded).__name__}."
+        )
     target = Path(path)
     if target.is_dir() or not target.parent.is_dir():
         raise OSError(f"A graph is written as a file in a folder that exists, found the path {path}.")
@@ -54,7 +67,7 @@ def export_onnx(guarded: GuardedNetwork, example: Inputs, path: str | os.PathLik
     plain = ["x"] if len(tensors) == 1 else [f"x{i}" for i in range(len(tensors))]
     with _quietly():
         program = torch.onnx.export(
-            _Named(guarded, names),
+            _Named(network, names),
             tensors,
             input_names=names or plain,
             output_names=list(OUTPUTS),
@@ -63,7 +76,7 @@ def export_onnx(guarded: GuardedNetwork, example: Inputs, path: str | os.PathLik
             verbose=False,
         )
     assert program is not None
-    program.model.metadata_props["guardband"] = str(guarded.certificate)
+    program.model.metadata_props.update(metadata | {"guardband": str(network.certificate)})
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".onnx-") as beside:
         part = Path(beside) / target.name
         program.save(str(part))

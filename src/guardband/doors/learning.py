@@ -119,7 +119,7 @@ class Learned:
 
     def bands_of(self, x: NDArray[np.float32]) -> Array:
         """Return the same for rows that are encoded already."""
-        return self.target.bands_to_work(self.heads[0].bands(predict(self.members, x, self.device)))
+        return self.target.bands_to_work(self.heads[0].bands(predict(self.members, x, self.device).astype(np.float64)))
 
 
 def learn(
@@ -230,7 +230,7 @@ class _Fleet:
         part, own = self._lessons[lesson], self._place(lesson)
         looked_at = np.random.default_rng(part.seed).permutation(len(part.x))[:ROWS_FOR_HEALTH]
         members.restore({name: t[own] for name, t in trained.state.items()})
-        bands = self._specs[0].head.bands(predict(members, part.x[looked_at], self._device))
+        bands = self._specs[0].head.bands(predict(members, part.x[looked_at], self._device).astype(np.float64))
         if not np.isfinite(bands).all():
             rate = self._recipe.learning_rate
             raise ValueError(f"Training diverged: bands are not finite. Lower learning_rate, found {rate}.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from os import PathLike
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,9 @@ from guardband.methods.method import Method
 from guardband.nn.loss import Point
 from guardband.nn.ordering import Ordering
 from guardband.training.recipe import Epochs
+
+if TYPE_CHECKING:
+    from guardband.doors.table_network import TableNetwork
 
 Array = NDArray[np.float64]
 
@@ -263,6 +266,12 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                 "This IntervalRegressor is trained but not calibrated: call calibrate(X, y) with rows from outside."
             )
         return self._calibrated
+
+    def as_network(self) -> TableNetwork:
+        """Return the fitted model as one ``torch.nn.Module``, from rows of numbers to intervals in the units of y."""
+        from guardband.doors.table_network import TableNetwork
+
+        return TableNetwork(self)
 
     # --------------------------------------------------------------------------------------- save
 

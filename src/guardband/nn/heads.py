@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import nn
 
 from guardband.nn.absolute import AbsoluteLoss
@@ -17,8 +17,6 @@ from guardband.nn.loss import IntervalLoss, Point
 from guardband.nn.member_loss import MemberLoss
 from guardband.nn.ordering import GAUSSIAN_90, Ordering, TripleHead
 from guardband.nn.pearce import PearceLoss
-
-Array = NDArray[np.float64]
 
 
 class Head(ABC):
@@ -35,8 +33,8 @@ class Head(ABC):
         """Return the loss."""
 
     @abstractmethod
-    def bands(self, outputs: NDArray[Any]) -> Array:
-        """Return the bands, ``(..., columns) -> (..., 3)`` in float64."""
+    def bands(self, outputs: Any, xp: Any = np) -> Any:
+        """Return the bands, ``(..., columns) -> (..., 3)``; ``xp`` is numpy or torch."""
 
 
 @dataclass(frozen=True)
@@ -56,9 +54,9 @@ class Triple(Head):
         """Return the interval loss."""
         return IntervalLoss(self.tau, self.power, self.point)
 
-    def bands(self, outputs: NDArray[Any]) -> Array:
+    def bands(self, outputs: Any, xp: Any = np) -> Any:
         """Return the outputs, which are ordered."""
-        return outputs.astype(np.float64)
+        return outputs
 
 
 @dataclass(frozen=True)
@@ -71,9 +69,9 @@ class Median(Head):
         """Return the absolute error."""
         return AbsoluteLoss()
 
-    def bands(self, outputs: NDArray[Any]) -> Array:
+    def bands(self, outputs: Any, xp: Any = np) -> Any:
         """Return the point three times."""
-        return np.repeat(outputs.astype(np.float64), 3, axis=-1)
+        return xp.stack([outputs[..., 0]] * 3, -1)
 
 
 @dataclass(frozen=True)
@@ -99,10 +97,10 @@ class Bounds(Head):
         """Return captured width plus the penalty."""
         return PearceLoss(self.tau, self.softness, self.penalty)
 
-    def bands(self, outputs: NDArray[Any]) -> Array:
+    def bands(self, outputs: Any, xp: Any = np) -> Any:
         """Return the bounds, sorted, and their midpoint."""
-        bounds = np.sort(outputs.astype(np.float64), axis=-1)
-        return np.stack([bounds[..., 0], bounds.mean(-1), bounds[..., 1]], axis=-1)
+        one, two = outputs[..., 0], outputs[..., 1]
+        return xp.stack([xp.minimum(one, two), (one + two) / 2, xp.maximum(one, two)], -1)
 
 
 @dataclass(frozen=True)
@@ -115,9 +113,9 @@ class Gaussian(Head):
         """Return the negative log-likelihood."""
         return GaussianLoss()
 
-    def bands(self, outputs: NDArray[Any]) -> Array:
+    def bands(self, outputs: Any, xp: Any = np) -> Any:
         """Return mean - deviation, mean, mean + deviation."""
-        mean, log_variance = np.moveaxis(outputs.astype(np.float64), -1, 0)
-        with np.errstate(over="ignore"):
-            deviation = np.exp(log_variance / 2)
-        return np.stack([mean - deviation, mean, mean + deviation], axis=-1)
+        mean, log_variance = outputs[..., 0], outputs[..., 1]
+        with np.errstate(over="ignore") if xp is np else nullcontext():
+            deviation = xp.exp(log_variance / 2)
+        return xp.stack([mean - deviation, mean, mean + deviation], -1)

@@ -1,0 +1,91 @@
+"""A table's model as a network and as an ONNX graph: the same intervals, from the same rows."""
+
+import json
+
+import numpy as np
+import onnx
+import onnxruntime
+import pandas as pd
+import pytest
+import torch
+
+import guardband as gb
+from guardband.data.artificial import PaperModel
+from guardband.methods.registry import METHODS
+
+X, Y = PaperModel(n_features=6).draw(500, seed=1)
+
+
+def frame(n=500):
+    table = pd.DataFrame(X[:n], columns=list("abcdef"))
+    table["kind"] = np.where(X[:n, 0] > 0.7, "high", np.where(X[:n, 0] > 0.3, "mid", "low"))
+    table.loc[::7, "b"] = np.nan
+    table.loc[::11, "kind"] = None
+    return table
+
+
+def fitted(method="conf-nn", **asked):
+    asked = {"hidden": (8,), "epochs": 3, "random_state": 0} | asked
+    return gb.IntervalRegressor(method, **asked).fit(frame(), np.maximum(Y + 20, 18))
+
+
+def assert_close(found, bands):
+    for j, name in enumerate(("lower", "point", "upper")):
+        own = getattr(bands, name)
+        np.testing.assert_allclose(found[:, j] if found.ndim == 2 or own.ndim == 2 else found[:, j, 0], own, rtol=1e-5)
+
+
+@pytest.mark.parametrize("method", list(METHODS))
+def test_it_gives_the_models_intervals_for_every_method(method):
+    model = fitted(method)
+    network = model.as_network()
+    assert_close(network(network.rows(frame())).numpy(), model.predict_interval(frame()))
+    assert network.certificate == model.certificate_
+
+
+UNITS = [{"target_transform": "log"}, {"y_min": 18.0, "y_max": 60.0}, {"confidence_level": [0.5, 0.9]}]
+
+
+@pytest.mark.parametrize("asked", UNITS)
+def test_units_bounds_and_levels_come_along(asked):
+    model = fitted(**asked)
+    network = model.as_network()
+    assert_close(network(network.rows(frame())).numpy(), model.predict_interval(frame()))
+
+
+def test_new_missing_and_unknown_values_are_encoded_alike():
+    model = fitted()
+    network = model.as_network()
+    strange = frame(6)
+    strange["kind"] = ["high", "new", None, "low", "other", "mid"]
+    strange.loc[2, "c"] = np.nan
+    strange.loc[3, "d"] = 1e30
+    assert_close(network(network.rows(strange)).numpy(), model.predict_interval(strange))
+    assert network.categories == {"kind": ("high", "low", "mid")}
+
+
+def test_onnx_runtime_gives_the_same(tmp_path):
+    model = fitted()
+    gb.export_onnx(model, frame(4), tmp_path / "table.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "table.onnx", providers=["CPUExecutionProvider"])
+    rows = model.as_network().rows(frame()).numpy()
+    for n in (1, 500):
+        lower, point, upper = session.run(None, {"x": rows[:n]})
+        bands = model.predict_interval(frame(n))
+        for found, own in ((lower, bands.lower), (point, bands.point), (upper, bands.upper)):
+            np.testing.assert_allclose(found, own, rtol=1e-5, atol=1e-5)
+    metadata = {entry.key: entry.value for entry in onnx.load(tmp_path / "table.onnx").metadata_props}
+    assert json.loads(metadata["guardband.table"])["categories"] == {"kind": ["high", "low", "mid"]}
+    assert metadata["guardband"] == str(model.certificate_)
+
+
+def test_a_network_of_ones_own_takes_its_numbers():
+    model = gb.IntervalRegressor(network=lambda d: gb.nn.FullyConnected(d, (4,)), epochs=2, random_state=0).fit(X, Y)
+    network = model.as_network()
+    assert_close(network(torch.tensor(X)).numpy(), model.predict_interval(X))
+
+
+def test_a_model_that_is_not_calibrated_says_so():
+    bare = gb.IntervalRegressor(hidden=(4,), epochs=1, calibration_size=None).fit(X, Y)
+    with pytest.raises(ValueError, match="not calibrated"):
+        bare.as_network()
