@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import tempfile
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy as np
 import torch
 
 from guardband import __version__
+from guardband.data.packages import need_packages
 from guardband.doors.model_file import load
 from guardband.doors.network import GuardedNetwork
 from guardband.doors.table import IntervalRegressor
@@ -70,8 +70,7 @@ def _ready(
     model: IntervalRegressor | GuardedNetwork, folder: Path, example: Any, settings: dict[str, Any]
 ) -> tuple[Any, dict[str, Any]]:
     """Write the model's own file into a folder and return MLflow with what it is to save."""
-    if find_spec("mlflow") is None:
-        raise ModuleNotFoundError('This needs mlflow: pip install "guardband[mlflow]".')
+    need_packages("mlflow", "mlflow")
     mlflow = import_module("mlflow")
     data = folder / "data"
     data.mkdir()

@@ -8,12 +8,13 @@ import tempfile
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from guardband.data.packages import need_packages
 from guardband.doors.network import GuardedNetwork
 from guardband.doors.table import IntervalRegressor
 from guardband.doors.table_network import TableNetwork
@@ -47,8 +48,7 @@ def export_onnx(guarded: GuardedNetwork | IntervalRegressor, example: Inputs, pa
     ``model.as_network().rows(table)`` makes, and puts out intervals in the response's own units. Its columns and
     their categories are in the metadata as well.
     """
-    if find_spec("onnxscript") is None:
-        raise ModuleNotFoundError('Writing ONNX needs onnxscript: pip install "guardband[onnx]".')
+    need_packages("onnx", "onnx", "onnxscript")
     metadata = {}
     network: Any = guarded
     if isinstance(guarded, IntervalRegressor):
