@@ -11,6 +11,7 @@ from guardband.data.table import read_table
 from guardband.experiments.reproduce.contest import contest
 from guardband.experiments.reproduce.plan import EXPERIMENTS, REAL, Cell, plan
 from guardband.experiments.reproduce.problem import partitioned, simulated
+from guardband.experiments.reproduce.run import outcome
 from guardband.experiments.reproduce.setting import CONF_NN, EVERYONE, FOLDS, PAV, TAUS, Setting
 
 CPU = torch.device("cpu")
@@ -24,7 +25,7 @@ def every_setting(quick):
     """One small cell for each setting of the plan: the same code on few rows and epochs."""
     seen = {}
     for cell in plan(EXPERIMENTS, quick=quick):
-        epochs = cell.setting.epochs if cell.setting.epochs == "cv" else 2
+        epochs = "cv" if cell.setting.epochs == "cv" else 1 if cell.setting.fine_tune else 2
         few = 60 if cell.experiment == "boneage" else 800
         small = replace(cell.setting, max_epochs=2, epochs=epochs, hidden=(4,) * len(cell.setting.hidden))
         seen[cell.experiment, cell.setting.name] = replace(cell, setting=small, n=few, repetitions=(0,), n_test=300)
@@ -34,10 +35,10 @@ def every_setting(quick):
 @pytest.mark.parametrize("cell", every_setting(quick=False), ids=lambda cell: cell.name)
 def test_every_cell_of_the_plan_runs(cell, data_dir, tmp_path, monkeypatch):
     monkeypatch.setattr("pooch.os_cache", lambda name: tmp_path)
-    outcome = contest(cell.problems(0, data_dir, CPU), cell.setting, CPU, nothing)
-    assert [row["method"] for row in outcome.rows] == [one.label for one in cell.setting.contestants]
-    assert all(0 <= row["coverage"] <= 1 and row["length"] > 0 and math.isfinite(row["mae"]) for row in outcome.rows)
-    assert bool(outcome.curves) == (cell.experiment not in REAL)
+    found = outcome(cell, 0, data_dir, CPU, nothing)
+    assert [row["method"] for row in found.rows] == [one.label for one in cell.setting.contestants]
+    assert all(0 <= row["coverage"] <= 1 and row["length"] > 0 and math.isfinite(row["mae"]) for row in found.rows)
+    assert bool(found.curves) == (cell.experiment not in REAL)
 
 
 def test_the_plan_has_the_papers_sizes():

@@ -57,9 +57,9 @@ def test_what_is_done_is_not_done_again_and_what_is_half_written_is(tmp_path, mo
     (half / "rows.csv").write_text("experiment,sett")
     trained = []
 
-    def counted(problems, setting, device, done):
+    def counted(problems, setting, *rest):
         trained.append(setting.name)
-        return contest(problems, setting, device, done)
+        return contest(problems, setting, *rest)
 
     monkeypatch.setattr("guardband.experiments.reproduce.run.contest", counted)
     run(CELLS, folder, verbose=False)

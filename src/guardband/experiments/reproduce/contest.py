@@ -40,7 +40,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class _Own:
+class Own:
     """What one network, or the average of its copies, gives for one problem."""
 
     d2: Array
@@ -59,11 +59,22 @@ class _Unscaled(Target):
         return self
 
 
-def contest(problems: Sequence[Problem], setting: Setting, device: torch.device, done: Share) -> Outcome:
-    """Train what all methods of a setting need on all problems, and judge each method on D3."""
+Trainer = Callable[
+    [Sequence[Problem], Setting, Sequence[NetworkSpec], torch.device, Share], dict[tuple[int, NetworkSpec], Own]
+]
+"""Trains the networks that are wanted on each problem."""
+
+
+def contest(
+    problems: Sequence[Problem], setting: Setting, device: torch.device, done: Share, train: Trainer | None = None
+) -> Outcome:
+    """Train what all methods of a setting need on all problems, and judge each method on D3.
+
+    ``train`` does that in another way than by fleets on tables.
+    """
     asked = [(contestant, *contestant.asked(setting)) for contestant in setting.contestants]
     wanted = list(dict.fromkeys(spec for _, method, wish in asked for spec in method.networks(wish)))
-    own = _train(problems, setting, wanted, device, done)
+    own = (train or _train)(problems, setting, wanted, device, done)
     rows: list[Row] = []
     curves: list[Row] = []
     for problem in problems:
@@ -92,7 +103,7 @@ def _train(
     wanted: Sequence[NetworkSpec],
     device: torch.device,
     done: Share,
-) -> dict[tuple[int, NetworkSpec], _Own]:
+) -> dict[tuple[int, NetworkSpec], Own]:
     """Return what each network wanted gives for each problem; those with one kind of head train as one fleet."""
     target = (Target if setting.standardise else _Unscaled)(None, None, None)
     lessons = [
@@ -104,7 +115,7 @@ def _train(
         for lesson, problem in zip(lessons, problems, strict=True)
     ]
     kinds = list(dict.fromkeys(type(spec.head) for spec in wanted))
-    own: dict[tuple[int, NetworkSpec], _Own] = {}
+    own: dict[tuple[int, NetworkSpec], Own] = {}
     for place, kind in enumerate(kinds):
         ours = [spec for spec in wanted if type(spec.head) is kind]
         started = time.perf_counter()
@@ -117,7 +128,7 @@ def _train(
             d2, d3 = one.bands_of(x2), one.bands_of(x3)
             for spec in ours:
                 copies = [trained.index(copy) for copy in _copies(spec, decay, setting)]
-                own[problem.repetition, spec] = _Own(
+                own[problem.repetition, spec] = Own(
                     d2[copies].mean(0),
                     d3[copies].mean(0),
                     float(np.mean([one.epochs[i] for i in copies])),
@@ -165,7 +176,7 @@ def _judged(
     setting: Setting,
     contestant: Contestant,
     calibrated: Calibrated,
-    used: Sequence[_Own],
+    used: Sequence[Own],
     ends: tuple[Array, Array, Array],
     seconds: float,
 ) -> Row:

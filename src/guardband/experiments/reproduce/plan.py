@@ -13,7 +13,7 @@ import torch
 from guardband.experiments.reproduce import boneage
 from guardband.experiments.reproduce.datasets import load
 from guardband.experiments.reproduce.problem import N_TEST, Problem, generator, partitioned, simulated
-from guardband.experiments.reproduce.setting import CONF_NN, PAV, PAV_FIXED, QREG_UN, TRIPLES, Setting
+from guardband.experiments.reproduce.setting import CONF_NN, CQR, PAV, PAV_FIXED, QREG_UN, TRIPLES, Setting
 
 EXPERIMENTS = ("simulation", "supplement", "bike", "traffic", "house", "boneage")
 REAL = ("bike", "traffic", "house", "boneage")
@@ -158,4 +158,7 @@ def _boneage(quick: bool) -> list[Cell]:
     repetitions, n = (tuple(range(3)), 2_000) if quick else (tuple(range(20)), None)
     base = Setting("paper", (300,), batch_size=256, encoding="paper", max_epochs=30 if quick else 100)
     settings = [base, replace(base, name="sex", encoding="sex")]
+    if not quick:
+        tuned = replace(base, name="fine-tuned", encoding="rows", fine_tune=True, batch_size=64, epochs=15)
+        settings.append(replace(tuned, contestants=(CONF_NN, QREG_UN, *CQR)))
     return [Cell("boneage", setting, repetitions, n) for setting in settings]

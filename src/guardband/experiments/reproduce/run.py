@@ -22,7 +22,8 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from guardband import __version__
 from guardband.doors.settings import resolve_device
 from guardband.experiments.reproduce.boneage import need_images
-from guardband.experiments.reproduce.contest import Share, contest
+from guardband.experiments.reproduce.contest import Outcome, Share, contest
+from guardband.experiments.reproduce.finetune import Hands, fine_tune
 from guardband.experiments.reproduce.folder import Folder
 from guardband.experiments.reproduce.plan import REAL, Cell
 from guardband.experiments.sources import data_file
@@ -110,11 +111,16 @@ def machine(device: str) -> dict[str, str]:
     }
 
 
+def outcome(cell: Cell, seed: int, data_dir: Path | None, device: torch.device, done: Share) -> Outcome:
+    """Return what a cell gives."""
+    trainer = partial(fine_tune, Hands(data_dir, device)) if cell.setting.fine_tune else None
+    return contest(cell.problems(seed, data_dir, device), cell.setting, device, done, trainer)
+
+
 def _run_cell(
     cell: Cell, folder: Folder, seed: int, device: str, data_dir: Path | None, done: Share = lambda share: None
 ) -> None:
-    where = resolve_device(device)
-    folder.write(cell, contest(cell.problems(seed, data_dir, where), cell.setting, where, done))
+    folder.write(cell, outcome(cell, seed, data_dir, resolve_device(device), done))
     done(1.0)
 
 

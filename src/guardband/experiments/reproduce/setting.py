@@ -35,7 +35,8 @@ class Contestant:
 
 CONF_NN, PAV, QREG_UN = (Contestant(name, name) for name in ("conf-nn", "pav", "qreg-un"))
 PAV_FIXED = Contestant("pav-fixed-sequence", "pav", "fixed-sequence")
-TRIPLES = (PAV, CONF_NN, QREG_UN, PAV_FIXED, Contestant("cqr", "cqr"), Contestant("cqr-r", "cqr-r"))
+CQR = Contestant("cqr", "cqr"), Contestant("cqr-r", "cqr-r")
+TRIPLES = (PAV, CONF_NN, QREG_UN, PAV_FIXED, *CQR)
 EVERYONE = (*TRIPLES, *(Contestant(name, name) for name in ("high-q", "neg-ll", "conf-fw", "bayes")))
 
 
@@ -46,7 +47,7 @@ class Setting:
     The paper's: one hidden layer, Adam at 0.01 without a schedule, epochs by cross-validation on D1. ``decays``
     are weight decays to choose from: each kind of head takes the one with the least loss in the cross-validation
     of its first network, so that the choice, like that of epochs, is made on D1. ``copies`` networks that differ in
-    their start are averaged. ``standardise`` is of the response.
+    their start are averaged. ``standardise`` is of the response. ``fine_tune`` trains a whole network for images.
     """
 
     name: str
@@ -63,6 +64,7 @@ class Setting:
     copies: int = 1
     standardise: bool = True
     encoding: str = ""
+    fine_tune: bool = False
 
     def __post_init__(self) -> None:
         assert len(self.decays) == 1 or self.epochs == "cv", "only cross-validation can choose a weight decay"
