@@ -89,7 +89,8 @@ def test_a_server_answers(model, frame, tmp_path):
         port = taken.getsockname()[1]
     command = [sys.executable, "-m", "mlflow", "models", "serve", "-m", str(tmp_path / "saved")]
     command += ["--env-manager", "local", "--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
-    environment = os.environ | {"MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true"}
+    programs = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])  # mlflow starts uvicorn by name
+    environment = os.environ | {"MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true", "PATH": programs}
     with (tmp_path / "log").open("w") as log:
         server = subprocess.Popen(command, stdout=log, stderr=log, env=environment, start_new_session=True)
     try:
@@ -108,6 +109,7 @@ def test_a_server_answers(model, frame, tmp_path):
                 assert time.monotonic() < end, (tmp_path / "log").read_text()
                 time.sleep(0.5)
     finally:
-        os.killpg(server.pid, signal.SIGTERM)
+        if server.poll() is None:
+            os.killpg(server.pid, signal.SIGTERM)
         server.wait()
     assert_same(found, model.predict_interval(frame.head(3)))

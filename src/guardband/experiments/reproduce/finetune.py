@@ -65,20 +65,25 @@ def moved(images: Tensor) -> Tensor:
 
 
 class Hands:
-    """All images as bytes on a device, and the patients' sex."""
+    """The images that some problems use, as bytes on a device, and the patients' sex."""
 
-    def __init__(self, data_dir: Path | None, device: torch.device) -> None:
+    def __init__(self, problems: Sequence[Problem], data_dir: Path | None, device: torch.device) -> None:
         pandas = import_module("pandas")
         path = data_file("boneage", data_dir)
-        rows = from_parquet(path, image="image", target="boneage_months", name="id")
-        grey = [(255 * batch[:, :1]).round().to(torch.uint8) for batch in rows.batches(256)]
-        self.images = torch.cat(grey).to(device)
+        every = from_parquet(path, image="image", target="boneage_months", name="id")
+        parts = [part for problem in problems for part in (problem.d1, problem.d2, problem.d3)]
+        used = torch.unique(torch.cat([_rows(part, torch.device("cpu")) for part in parts]))
+        grey = [(255 * batch[:, :1]).round().to(torch.uint8) for batch in every.take(used.tolist()).batches(256)]
+        self._images = torch.cat(grey).to(device)
+        self._place = torch.zeros(len(every), dtype=torch.int64)
+        self._place[used] = torch.arange(len(used))
+        self._place = self._place.to(device)
         male = pandas.read_parquet(path, columns=["male"])["male"].to_numpy(np.float32)
-        self.male = torch.from_numpy(male)[:, None].to(device)
+        self._male = torch.from_numpy(male)[:, None].to(device)
 
     def at(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Return images and sex of some rows."""
-        return self.images[rows], self.male[rows]
+        return self._images[self._place[rows]], self._male[rows]
 
 
 class _Shuffled:
@@ -99,7 +104,7 @@ class _Shuffled:
 
 
 def fine_tune(
-    hands: Hands,
+    data_dir: Path | None,
     problems: Sequence[Problem],
     setting: Setting,
     wanted: Sequence[NetworkSpec],
@@ -108,6 +113,7 @@ def fine_tune(
 ) -> dict[tuple[int, NetworkSpec], Own]:
     """Return what a network trained on D1's images gives for D2 and D3; tables hold the rows of the images."""
     assert isinstance(setting.epochs, int), "the number of passes is fixed"
+    hands = Hands(problems, data_dir, device)
     own: dict[tuple[int, NetworkSpec], Own] = {}
     for number, problem in enumerate(problems):
         started = time.perf_counter()

@@ -23,7 +23,7 @@ from guardband import __version__
 from guardband.doors.settings import resolve_device
 from guardband.experiments.reproduce.boneage import need_images
 from guardband.experiments.reproduce.contest import Outcome, Share, contest
-from guardband.experiments.reproduce.finetune import Hands, fine_tune
+from guardband.experiments.reproduce.finetune import fine_tune
 from guardband.experiments.reproduce.folder import Folder
 from guardband.experiments.reproduce.plan import REAL, Cell
 from guardband.experiments.sources import data_file
@@ -113,7 +113,7 @@ def machine(device: str) -> dict[str, str]:
 
 def outcome(cell: Cell, seed: int, data_dir: Path | None, device: torch.device, done: Share) -> Outcome:
     """Return what a cell gives."""
-    trainer = partial(fine_tune, Hands(data_dir, device)) if cell.setting.fine_tune else None
+    trainer = partial(fine_tune, data_dir) if cell.setting.fine_tune else None
     return contest(cell.problems(seed, data_dir, device), cell.setting, device, done, trainer)
 
 
