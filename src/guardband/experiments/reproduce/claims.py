@@ -31,7 +31,7 @@ NEAR = 1.05
 OURS = ("conf-nn", "pav")
 FEWEST = 5
 """Repetitions that a standard error needs to decide anything."""
-JUDGED = ("simulation", "bike", "house", "traffic")
+JUDGED = ("simulation", "bike", "boneage", "house", "traffic")
 MAIN = {"simulation": "tuned"}
 """The setting that a claim is judged on, where it is not ``paper``."""
 

@@ -20,6 +20,7 @@ REAL = ("bike", "traffic", "house", "boneage")
 TOGETHER = 10
 """Repetitions of a cell: as many as train together, and as many as a stopped run loses."""
 
+OURS = (CONF_NN, PAV, PAV_FIXED, QREG_UN)
 DECAYS = (0.0, 3e-4, 1e-3, 3e-3)
 SIZES = tuple(round(n) for n in np.linspace(5_000, 100_000, 10))
 
@@ -102,7 +103,7 @@ def _simulation(quick: bool) -> list[Cell]:
             replace(
                 base,
                 name="ours",
-                contestants=(CONF_NN, PAV, PAV_FIXED, QREG_UN),
+                contestants=OURS,
                 schedule="cosine",
                 patience=100,
                 decays=(1e-3, 3e-3),
@@ -159,6 +160,7 @@ def _boneage(quick: bool) -> list[Cell]:
     base = Setting("paper", (300,), batch_size=256, encoding="paper", max_epochs=30 if quick else 100)
     settings = [base, replace(base, name="sex", encoding="sex")]
     if not quick:
+        ours = replace(base, name="ours", contestants=OURS, schedule="cosine", max_epochs=40, patience=40, copies=4)
         tuned = replace(base, name="fine-tuned", encoding="rows", fine_tune=True, batch_size=64, epochs=15)
-        settings.append(replace(tuned, contestants=(CONF_NN, QREG_UN, *CQR)))
+        settings += [replace(ours, decays=(1e-2, 3e-2)), replace(tuned, contestants=(CONF_NN, QREG_UN, *CQR))]
     return [Cell("boneage", setting, repetitions, n) for setting in settings]
