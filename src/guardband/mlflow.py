@@ -75,9 +75,8 @@ def _ready(
     data = folder / "data"
     data.mkdir()
     if isinstance(model, IntervalRegressor):
-        model.certificate_  # noqa: B018  a model that is not calibrated says so here
+        certificate = model.certificate_  # a model that is not calibrated says so here
         model.save(data / TABLE)
-        certificate = model.certificate_
     elif isinstance(model, GuardedNetwork):
         if isinstance(model.certificate.confidence_level, tuple):
             raise ValueError("A network must be calibrated for one level to become a pyfunc, found several.")

@@ -123,7 +123,7 @@ def test_conf_nn_takes_the_pair_at_tau():
         (net(2), "bands", r"\(n, 3\) = lower, point, upper, found \(400, 2\): end it with gb.nn.TripleHead"),
         (net(3), "bounds", r"\(n, 2\) = lower, upper, found \(400, 3\)"),
         (net(3), "gaussian", r"\(n, 2\) = mean, variance, found \(400, 3\)"),
-        (net(4), LEVELS, r"\(n, 9\), one per quantile, found \(400, 4\)"),
+        (net(4), LEVELS, r"\(n, 9\) = quantiles, found \(400, 4\)"),
         (net(3), "triples", "outputs must be one of bands, bounds, gaussian"),
     ],
 )

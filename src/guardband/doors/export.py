@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import tempfile
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from guardband.data.files import write_whole
 from guardband.data.packages import need_packages
 from guardband.doors.network import GuardedNetwork
 from guardband.doors.table import IntervalRegressor
@@ -77,10 +77,7 @@ def export_onnx(guarded: GuardedNetwork | IntervalRegressor, example: Inputs, pa
         )
     assert program is not None
     program.model.metadata_props.update(metadata | {"guardband": str(network.certificate)})
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".onnx-") as beside:
-        part = Path(beside) / target.name
-        program.save(str(part))
-        os.replace(part, target)
+    write_whole(target, lambda part: program.save(str(part)))
 
 
 @contextmanager

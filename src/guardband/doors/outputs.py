@@ -23,7 +23,7 @@ network puts out that returns bands ``(n, 3)``."""
 class Reading(ABC):
     """Turns what one network puts out into bands, ``(n, ...) -> (k, n, 3)``; ``several`` stand in the rule's order."""
 
-    several = False
+    several: bool = False
 
     @abstractmethod
     def bands(self, out: Any) -> Tensor:
@@ -32,38 +32,19 @@ class Reading(ABC):
 
 @dataclass(frozen=True)
 class _Columns(Reading):
-    """Outputs of a fixed number of columns."""
+    """Outputs of a fixed number of columns, of which ``make`` makes bands."""
 
     what: str
     columns: int
     hint: str
+    make: Callable[[Tensor], Tensor]
+    several: bool = False
 
     def bands(self, out: Any) -> Tensor:
         found = tuple(out.shape) if isinstance(out, Tensor) else type(out).__name__
         if not isinstance(out, Tensor) or out.ndim != 2 or out.shape[1] != self.columns:
             raise ValueError(f"The network must put out (n, {self.columns}) = {self.what}, found {found}: {self.hint}.")
-        if self.columns == 3:
-            return out[None]
-        first, second = out[:, 0], out[:, 1]
-        if self.what == "lower, upper":
-            return torch.stack([first, (first + second) / 2, second], -1)[None]
-        deviation = second.sqrt()
-        return torch.stack([first - deviation, first, first + deviation], -1)[None]
-
-
-@dataclass(frozen=True)
-class _Quantiles(Reading):
-    """Outputs at some levels, of which pairs are the bands and the middle one is the point."""
-
-    several = True
-    columns: int
-    places: tuple[tuple[int, int, int], ...]
-
-    def bands(self, out: Any) -> Tensor:
-        found = tuple(out.shape) if isinstance(out, Tensor) else type(out).__name__
-        if not isinstance(out, Tensor) or out.ndim != 2 or out.shape[1] != self.columns:
-            raise ValueError(f"The network must put out (n, {self.columns}), one per quantile, found {found}.")
-        return torch.stack([out[:, list(place)] for place in self.places])
+        return self.make(out)
 
 
 @dataclass(frozen=True)
@@ -75,9 +56,25 @@ class _Function(Reading):
 
 
 DECLARE = 'end it with gb.nn.TripleHead, or declare what it puts out by outputs="bounds", "gaussian" or quantiles'
-BANDS = _Columns("lower, point, upper", 3, DECLARE)
-BOUNDS = _Columns("lower, upper", 2, 'as outputs="bounds" declares')
-GAUSSIAN = _Columns("mean, variance", 2, 'as outputs="gaussian" declares')
+
+
+def _as_they_are(out: Tensor) -> Tensor:
+    return out[None]
+
+
+def _from_bounds(out: Tensor) -> Tensor:
+    lower, upper = out.unbind(1)
+    return torch.stack([lower, (lower + upper) / 2, upper], -1)[None]
+
+
+def _from_gaussian(out: Tensor) -> Tensor:
+    mean, variance = out.unbind(1)
+    return torch.stack([mean - variance.sqrt(), mean, mean + variance.sqrt()], -1)[None]
+
+
+BANDS = _Columns("lower, point, upper", 3, DECLARE, _as_they_are)
+BOUNDS = _Columns("lower, upper", 2, 'as outputs="bounds" declares', _from_bounds)
+GAUSSIAN = _Columns("mean, variance", 2, 'as outputs="gaussian" declares', _from_gaussian)
 NAMED: dict[str, Reading] = {"bands": BANDS, "bounds": BOUNDS, "gaussian": GAUSSIAN}
 
 
@@ -96,7 +93,7 @@ def reading(outputs: Outputs, method: Method, wish: Wish) -> tuple[Reading, Wish
         raise ValueError(f"quantiles must hold 0.5 and pairs q, 1 - q about it, found {list(levels)}.")
     if "taus" in method.settings and wish.taus is None:
         wish = replace(wish, taus=tuple(sorted(pairs, reverse=True)))
-    places = []
+    places: list[tuple[int, int, int]] = []
     for spec in method.networks(wish):
         tau = round(spec.head.tau, 12) if isinstance(spec.head, Triple) else max(pairs)
         if tau not in pairs:
@@ -106,7 +103,11 @@ def reading(outputs: Outputs, method: Method, wish: Wish) -> tuple[Reading, Wish
             )
         low = pairs[tau]
         places.append((low, middle, _place(levels, 1 - levels[low]) or 0))
-    return _Quantiles(len(levels), tuple(places)), wish
+
+    def pick(out: Tensor) -> Tensor:
+        return torch.stack([out[:, list(place)] for place in places])
+
+    return _Columns("quantiles", len(levels), "as outputs declares", pick, several=True), wish
 
 
 def _place(levels: Sequence[float], level: float) -> int | None:

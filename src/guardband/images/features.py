@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from guardband.data.files import write_whole
 from guardband.images.backbone import Backbone
 from guardband.images.rows import ImageRows
 
@@ -46,17 +46,11 @@ def features(
         progress(sum(map(len, parts)), len(rows))
     found = np.concatenate(parts)
     if file is not None:
-        _keep(file, found)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(file, partial(_save, found))
     return found
 
 
-def _keep(file: Path, found: NDArray[np.float32]) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    handle, part = tempfile.mkstemp(dir=file.parent, suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as out:
-            np.save(out, found, allow_pickle=False)
-        os.replace(part, file)
-    except BaseException:
-        os.unlink(part)
-        raise
+def _save(found: NDArray[np.float32], path: Path) -> None:
+    with path.open("wb") as out:  # np.save would add an ending to a name
+        np.save(out, found, allow_pickle=False)

@@ -82,9 +82,8 @@ def contest(
             used = [own[problem.repetition, spec] for spec in method.networks(wish)]
             started = time.perf_counter()
             with warnings.catch_warnings():
-                warnings.simplefilter(
-                    "ignore", InsufficientCalibrationWarning
-                )  # the row says so: its length is infinite
+                # A whole line is told by the row: its length is infinite.
+                warnings.simplefilter("ignore", InsufficientCalibrationWarning)
                 warnings.simplefilter("ignore", DegenerateBandWarning)
                 rule = method.rule(wish)
                 statistic = rule.statistic(np.stack([network.d2 for network in used]), problem.d2.y)
@@ -119,12 +118,12 @@ def _train(
     for place, kind in enumerate(kinds):
         ours = [spec for spec in wanted if type(spec.head) is kind]
         started = time.perf_counter()
-        fleet = _Trainer(lessons, setting, device, _progress(setting, place, len(kinds), done))
-        decay = fleet.best_decay(ours[0])
-        trained = list(dict.fromkeys(one for spec in ours for one in _copies(spec, decay, setting)))
-        learned = fleet.learn(trained)
-        seconds = (time.perf_counter() - started) / len(lessons) / len(trained)
-        for problem, one, (x2, x3) in zip(problems, learned, encoded, strict=True):
+        fleet = _Trainer(setting, device, _progress(setting, place, len(kinds), done))
+        decays = fleet.best_decays(lessons, ours[0])
+        learned = fleet.learn_each(lessons, ours, decays)
+        seconds = (time.perf_counter() - started) / len(lessons) / len(ours) / setting.copies
+        for problem, decay, one, (x2, x3) in zip(problems, decays, learned, encoded, strict=True):
+            trained = _all_copies(ours, decay, setting)
             d2, d3 = one.bands_of(x2), one.bands_of(x3)
             for spec in ours:
                 copies = [trained.index(copy) for copy in _copies(spec, decay, setting)]
@@ -143,26 +142,44 @@ def _train(
 
 @dataclass(frozen=True)
 class _Trainer:
-    """Trains networks with one kind of head on all lessons."""
+    """Trains networks with one kind of head."""
 
-    lessons: Sequence[Lesson]
     setting: Setting
     device: torch.device
     progress: Progress
 
-    def learn(self, specs: Sequence[NetworkSpec]) -> list[Learned]:
+    def learn(self, lessons: Sequence[Lesson], specs: Sequence[NetworkSpec]) -> list[Learned]:
         """Return what each lesson teaches the networks; dead ones are not restarted, but counted."""
         setting = self.setting
         architecture, recipe = setting.architecture, setting.recipe
-        return learn(self.lessons, specs, architecture, recipe, device=self.device, progress=self.progress, restarts=0)
+        return learn(lessons, specs, architecture, recipe, device=self.device, progress=self.progress, restarts=0)
 
-    def best_decay(self, spec: NetworkSpec) -> float:
-        """Return the weight decay with the least loss of one network in cross-validation, on average over the D1."""
+    def best_decays(self, lessons: Sequence[Lesson], spec: NetworkSpec) -> list[float]:
+        """Return for each lesson the weight decay with the least loss of one network in cross-validation.
+
+        Each by its own D1 alone: another repetition's D1 holds rows of this one's D2 and D3.
+        """
         decays = self.setting.decays
         if len(decays) == 1:
-            return decays[0]
-        losses = [learned.losses for learned in self.learn([NetworkSpec(spec.head, decay) for decay in decays])]
-        return decays[int(np.mean(losses, axis=0).argmin())]
+            return [decays[0]] * len(lessons)
+        found = self.learn(lessons, [NetworkSpec(spec.head, decay) for decay in decays])
+        return [decays[int(np.argmin(one.losses))] for one in found]
+
+    def learn_each(
+        self, lessons: Sequence[Lesson], specs: Sequence[NetworkSpec], decays: Sequence[float]
+    ) -> list[Learned]:
+        """Return what each lesson teaches the networks at its own weight decay; those of one train together."""
+        learned: dict[int, Learned] = {}
+        for decay in dict.fromkeys(decays):
+            which = [i for i, own in enumerate(decays) if own == decay]
+            taught = self.learn([lessons[i] for i in which], _all_copies(specs, decay, self.setting))
+            learned |= zip(which, taught, strict=True)
+        return [learned[i] for i in range(len(lessons))]
+
+
+def _all_copies(specs: Sequence[NetworkSpec], decay: float, setting: Setting) -> list[NetworkSpec]:
+    """Return the networks to train for all that are wanted, each once."""
+    return list(dict.fromkeys(one for spec in specs for one in _copies(spec, decay, setting)))
 
 
 def _copies(spec: NetworkSpec, decay: float, setting: Setting) -> list[NetworkSpec]:

@@ -113,31 +113,32 @@ def fine_tune(
 ) -> dict[tuple[int, NetworkSpec], Own]:
     """Return what a network trained on D1's images gives for D2 and D3; tables hold the rows of the images."""
     assert isinstance(setting.epochs, int), "the number of passes is fixed"
-    hands = Hands(problems, data_dir, device)
+    (spec,) = wanted  # one network for all methods
+    hands, passes = Hands(problems, data_dir, device), setting.epochs
     own: dict[tuple[int, NetworkSpec], Own] = {}
     for number, problem in enumerate(problems):
         started = time.perf_counter()
         mean, scale = float(problem.d1.y.mean()), float(problem.d1.y.std())
         y = torch.as_tensor((problem.d1.y - mean) / scale, dtype=torch.float32, device=device)
-        torch.manual_seed(problem.seed)
-        network = HandNetwork(setting.hidden[0]).to(device)
-        for spec in wanted:
-            train(
-                network,
-                _Shuffled(hands, _rows(problem.d1, device), y, setting.batch_size, problem.seed),
-                spec.head.loss(),
-                epochs=setting.epochs,
-                learning_rate=LEARNING_RATE,
-                weight_decay=setting.decays[0],
-                schedule="cosine",
-                seed=problem.seed % 2**31,
-                precision="bf16" if device.type == "cuda" else "float32",
-                verbose=False,
-                after_epoch=lambda epoch, number=number: done((number + epoch / setting.epochs) / len(problems)),  # type: ignore[misc]
-            )
-            d2, d3 = (mean + scale * _bands(network, hands, _rows(part, device)) for part in (problem.d2, problem.d3))
-            seconds = time.perf_counter() - started
-            own[problem.repetition, spec] = Own(d2, d3, setting.epochs, setting.decays[0], float("nan"), False, seconds)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(problem.seed)
+            network = HandNetwork(setting.hidden[0]).to(device)
+        train(
+            network,
+            _Shuffled(hands, _rows(problem.d1, device), y, setting.batch_size, problem.seed),
+            spec.head.loss(),
+            epochs=passes,
+            learning_rate=LEARNING_RATE,
+            weight_decay=setting.decays[0],
+            schedule="cosine",
+            seed=problem.seed,
+            precision="bf16" if device.type == "cuda" else "float32",
+            verbose=False,
+        )
+        d2, d3 = (mean + scale * _bands(network, hands, _rows(part, device)) for part in (problem.d2, problem.d3))
+        seconds = time.perf_counter() - started
+        own[problem.repetition, spec] = Own(d2, d3, passes, setting.decays[0], float("nan"), False, seconds)
+        done((number + 1) / len(problems))
     return own
 
 

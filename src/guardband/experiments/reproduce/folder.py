@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from guardband.data.files import write_whole
 from guardband.experiments.reproduce.contest import Outcome, Row
 from guardband.experiments.reproduce.plan import Cell
 
@@ -115,16 +115,6 @@ def _write_rows(path: Path, rows: Sequence[Row]) -> None:
         writer = csv.DictWriter(file, names)
         writer.writeheader()
         writer.writerows(rows)
-
-
-def write_whole(path: Path, write: Callable[[Path], object]) -> None:
-    """Write a file beside its place, then put it there: it appears whole or not at all."""
-    part = path.with_name(f".{path.name}.part")
-    try:
-        write(part)
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _listed(settings: dict[str, Any]) -> str:

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+from guardband.data.files import write_whole
 from guardband.experiments.reproduce.claims import Claim, judge
 from guardband.experiments.reproduce.compare import compare
 from guardband.experiments.reproduce.figures import draw
-from guardband.experiments.reproduce.folder import Folder, write_whole
+from guardband.experiments.reproduce.folder import Folder
 from guardband.experiments.reproduce.page import page_of
 
 QUICK = "QUICK RUN: far smaller than the paper's"

@@ -46,8 +46,9 @@ class Setting:
 
     The paper's: one hidden layer, Adam at 0.01 without a schedule, epochs by cross-validation on D1. ``decays``
     are weight decays to choose from: each kind of head takes the one with the least loss in the cross-validation
-    of its first network, so that the choice, like that of epochs, is made on D1. ``copies`` networks that differ in
-    their start are averaged. ``standardise`` is of the response. ``fine_tune`` trains a whole network for images.
+    of its first network, so that the choice, like that of epochs, is made on D1, in each repetition apart.
+    ``copies`` networks that differ in their start are averaged. ``standardise`` is of the response. ``fine_tune``
+    trains a whole network for images.
     """
 
     name: str
