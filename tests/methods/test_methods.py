@@ -113,7 +113,7 @@ def test_every_score_is_one_of_split_conformal(name):
 
 
 def test_heads_read_bands_off_outputs():
-    outputs = np.array([[0.5, np.log(4.0)], [3.0, -1.0]], dtype=np.float32)
+    outputs = np.array([[0.5, np.log(np.expm1(1.999))], [3.0, -1.0]], dtype=np.float32)
     np.testing.assert_allclose(Gaussian().bands(outputs)[0], [0.5 - 2, 0.5, 0.5 + 2], rtol=1e-6)
     np.testing.assert_array_equal(Bounds(0.1).bands(outputs)[1], [-1, 1, 3])
     np.testing.assert_array_equal(Median().bands(outputs[:, :1])[0], [0.5] * 3)

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from guardband.nn import AbsoluteLoss, GaussianLoss, IntervalLoss, PearceLoss
+from guardband.nn.heads import Gaussian
 from guardband.nn.interval_gradient import IntervalGradient
 from guardband.nn.mixed import MixedLoss, stack_losses
 from guardband.nn.ordering import OrderedTriple
@@ -27,8 +28,18 @@ def outputs_for(kind, size=2, n=30, dtype=torch.float64):
 
 def test_gaussian_is_the_likelihood_of_the_normal_law():
     outputs, y = outputs_for(GaussianLoss)
-    law = torch.distributions.Normal(outputs[..., 0], (outputs[..., 1] / 2).exp())
+    law = torch.distributions.Normal(outputs[..., 0], 1e-3 + outputs[..., 1].exp().log1p())
     torch.testing.assert_close(GaussianLoss().rows(outputs, y), -law.log_prob(y))
+
+
+def test_gaussian_stands_outputs_that_are_far_off():
+    """An exponential of either would overflow, and end the training of the network."""
+    outputs = torch.tensor([[0.0, -500.0], [0.0, 500.0]], requires_grad=True)
+    loss = GaussianLoss()(outputs, torch.tensor([3.0, 3.0]))
+    loss.backward()
+    assert loss.isfinite()
+    assert outputs.grad.isfinite().all()
+    assert Gaussian().bands(outputs.detach().numpy())[1, 2] < 1000
 
 
 def test_absolute_is_the_mean_distance():

@@ -160,7 +160,8 @@ class _Fleet:
         self._lessons, self._specs = lessons, specs
         self._architecture, self._device = architecture, device
         decays: list[Any] = [recipe.weight_decay if spec.weight_decay is None else spec.weight_decay for spec in specs]
-        self._recipe = replace(recipe, weight_decay=decays * len(lessons))
+        limits: list[Any] = [spec.head.clip if recipe.clip is None else recipe.clip for spec in specs]
+        self._recipe = replace(recipe, weight_decay=decays * len(lessons), clip=limits * len(lessons))
         weights = [np.ones(len(lesson.y)) if lesson.weight is None else lesson.weight for lesson in lessons]
         weighted = any(lesson.weight is not None for lesson in lessons)
         self._rows = Rows(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -12,7 +11,7 @@ import torch
 from torch import nn
 
 from guardband.nn.absolute import AbsoluteLoss
-from guardband.nn.gaussian import GaussianLoss
+from guardband.nn.gaussian import GaussianLoss, deviation_of
 from guardband.nn.loss import IntervalLoss, Point
 from guardband.nn.member_loss import MemberLoss
 from guardband.nn.ordering import GAUSSIAN_90, Ordering, TripleHead
@@ -23,6 +22,8 @@ class Head(ABC):
     """The end of a network and its loss. Equal heads on the same rows make equal networks, which train once."""
 
     columns: ClassVar[int]
+    clip: ClassVar[float | None] = None
+    """The largest norm of a gradient, for a loss that needs one."""
 
     def last(self, in_features: int, ordering: Ordering) -> nn.Module:
         """Return the last layer, ``(..., d) -> (..., columns)``."""
@@ -105,9 +106,10 @@ class Bounds(Head):
 
 @dataclass(frozen=True)
 class Gaussian(Head):
-    """A mean and a log-variance by Gaussian likelihood (Nix & Weigend, 1994); the band is one deviation each side."""
+    """A mean and a deviation by Gaussian likelihood (Nix & Weigend, 1994); the band is one deviation each side."""
 
     columns = 2
+    clip = 1.0
 
     def loss(self) -> GaussianLoss:
         """Return the negative log-likelihood."""
@@ -115,7 +117,5 @@ class Gaussian(Head):
 
     def bands(self, outputs: Any, xp: Any = np) -> Any:
         """Return mean - deviation, mean, mean + deviation."""
-        mean, log_variance = outputs[..., 0], outputs[..., 1]
-        with np.errstate(over="ignore") if xp is np else nullcontext():
-            deviation = xp.exp(log_variance / 2)
+        mean, deviation = outputs[..., 0], deviation_of(outputs[..., 1], xp)
         return xp.stack([mean - deviation, mean, mean + deviation], -1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Verdict = Literal["holds", "holds in part", "does not hold", "not judged", "not run"]
+DISAGREES = ("holds in part", "does not hold")
 Tables = dict[str, "pd.DataFrame"]
 
 LEVEL = Levels.of(0.9).values[0]
@@ -38,16 +39,18 @@ MAIN = {"simulation": "tuned"}
 
 @dataclass(frozen=True)
 class Claim:
-    """What the paper says, whether our numbers bear it out, and which numbers these are."""
+    """What the paper says, whether our numbers bear it out, which numbers these are, and why we disagree if we do."""
 
     text: str
     verdict: Verdict
     words: tuple[str, ...]
+    why: str = ""
 
 
 def judge(tables: Tables) -> list[Claim]:
     """Return a verdict for each claim."""
-    return [claim(tables) for claim in CLAIMS]
+    judged = [(claim(tables), WHY.get(claim, "")) for claim in CLAIMS]
+    return [replace(claim, why=why) if claim.verdict in DISAGREES else claim for claim, why in judged]
 
 
 def count_band(repetitions: int, n_test: int, k: int, n: int, inside: float = BAND) -> tuple[int, int]:
@@ -254,6 +257,32 @@ CLAIMS: tuple[Callable[[Tables], Claim], ...] = (
     _bayes,
     _consistent,
 )
+
+WHY: dict[Callable[[Tables], Claim], str] = {
+    _qreg_un: (
+        "Whether a network's own bounds cover depends on how long it is trained. With epochs chosen by "
+        "cross-validation and tens of thousands of artificial rows it does not over-fit, and there is nothing to "
+        "repair; on the tables and the images it covers too little, though less so than printed."
+    ),
+    _shortest: (
+        "Trained as the paper says, at a constant rate of 0.01 without weight decay, the bounds over-fit (see "
+        "qreg-un's coverage), and the scale that makes up for it stretches every interval; cqr, which adds a constant "
+        "in its place, is shorter on the images, house and traffic. With the full encoding conf-nn is shorter than "
+        "conf-fw on bike and as short on house, and on the images a regularised recipe (the setting ours) brings it "
+        "below all methods here."
+    ),
+    _accuracy: (
+        "Only house has a larger error, where each day has a dummy and the network over-fits. With the full encoding "
+        "of house the errors are alike."
+    ),
+    _bayes: (
+        "The printed Gaussian network is far less accurate than the others on bike; ours, with clipped gradients, is "
+        "as accurate, and then bayes is as short as conf-nn. With hundreds of columns, or with a few rows far from "
+        "all others, ours is unstable at a rate of 0.01 without weight decay: see the images and traffic. neg-ll, the "
+        "same network with a weight decay chosen on D2, is not."
+    ),
+}
+"""Why we disagree, where we do in the full run."""
 
 
 def _paired(own: pd.DataFrame, method: str, column: str) -> pd.Series[float]:

@@ -85,6 +85,10 @@ def _figures(tables: Tables) -> dict[str, Callable[[Tables], Figure | None]]:
     }
 
 
+FURTHEST = 3.0
+"""Where an axis ends at the latest, in medians of the methods."""
+
+
 def _of(frame: pd.DataFrame, **wanted: str) -> pd.DataFrame:
     """Return the rows with these values."""
     for name, value in wanted.items():
@@ -171,11 +175,15 @@ def _box_panel(panel: Axes, own: pd.DataFrame, measure: str, boxes: pd.DataFrame
     finite = [v[np.isfinite(v)] for v in values]
     panel.boxplot(finite, orientation="horizontal", positions=list(places), widths=0.45, flierprops={"ms": 3})
     panel.set_yticks(list(places), METHODS)
+    furthest = FURTHEST * np.median([np.median(v) for v in values])
+    if panel.get_xlim()[1] > furthest:  # a method that failed would hide all others
+        nearest = min(np.concatenate([*finite, boxes["q1"].dropna()]))
+        panel.set_xlim(nearest - 0.05 * (furthest - nearest), furthest)
     for place, own_values in zip(places, values, strict=True):
-        infinite = int((~np.isfinite(own_values)).sum())
-        if infinite:
-            text = f"{infinite} of {len(own_values)} infinite"
-            panel.text(0.99, place, text, transform=panel.get_yaxis_transform(), ha="right", fontsize=6)
+        beyond = int((own_values > panel.get_xlim()[1]).sum())
+        if beyond:
+            text = f"{beyond} of {len(own_values)} beyond"
+            panel.text(0.99, place + 0.3, text, transform=panel.get_yaxis_transform(), ha="right", fontsize=6)
 
 
 def _sizes(tables: Tables) -> Figure | None:

@@ -60,7 +60,8 @@ def page_of(
     parts = [
         "<h1>Adaptive, Distribution-Free Prediction Intervals for Deep Networks, reproduced</h1>",
         "<p>Kivaranovic, Johnson &amp; Leeb, AISTATS 2020. Printed numbers were read off the paper's figures.</p>",
-        f"<p class=small>{escape(', '.join(f'{name} {value}' for name, value in _told(about)))}</p>",
+        f"<p class=small>{escape(_listed(about['settings']))}</p>",
+        f"<ul class=small>{''.join(f'<li>{escape(_listed(run))}</li>' for run in about['runs'])}</ul>",
         f"<p class=quick>{escape(note)}</p>" if note else "",
         "<h2>The paper's claims</h2>",
         *(_claim(claim) for claim in claims),
@@ -81,15 +82,16 @@ def page_of(
     )
 
 
-def _told(about: dict[str, Any]) -> list[tuple[str, Any]]:
-    return [*about["settings"].items(), *(entry for run in about["runs"] for entry in run.items())]
+def _listed(entries: dict[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in entries.items())
 
 
 def _claim(claim: Claim) -> str:
     words = "".join(f"<li>{escape(line)}</li>" for line in claim.words)
     return (
         f"<div class='claim {CLASS.get(claim.verdict, '')}'><p>{escape(claim.text)}</p>"
-        f"<p class=verdict>{escape(claim.verdict.capitalize())}.</p><ul>{words}</ul></div>"
+        f"<p class=verdict>{escape(claim.verdict.capitalize())}.</p>"
+        f"{f'<p>{escape(claim.why)}</p>' if claim.why else ''}<ul>{words}</ul></div>"
     )
 
 

@@ -160,7 +160,9 @@ def _boneage(quick: bool) -> list[Cell]:
     base = Setting("paper", (300,), batch_size=256, encoding="paper", max_epochs=30 if quick else 100)
     settings = [base, replace(base, name="sex", encoding="sex")]
     if not quick:
-        ours = replace(base, name="ours", contestants=OURS, schedule="cosine", max_epochs=40, patience=40, copies=4)
+        ours = replace(base, name="ours", contestants=OURS, schedule="cosine", max_epochs=40, patience=40, copies=2)
+        ours = replace(ours, learning_rate=0.003, dropout=0.5, decays=(3e-3, 1e-2, 3e-2))
         tuned = replace(base, name="fine-tuned", encoding="rows", fine_tune=True, batch_size=64, epochs=15)
-        settings += [replace(ours, decays=(1e-2, 3e-2)), replace(tuned, contestants=(CONF_NN, QREG_UN, *CQR))]
-    return [Cell("boneage", setting, repetitions, n) for setting in settings]
+        settings += [ours, replace(tuned, contestants=(CONF_NN, QREG_UN, *CQR))]
+    cells = [Cell("boneage", setting, repetitions, n) for setting in settings]
+    return [replace(cell, repetitions=repetitions[:10]) if cell.setting.fine_tune else cell for cell in cells]

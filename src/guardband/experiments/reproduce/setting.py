@@ -57,6 +57,8 @@ class Setting:
     ordering: Ordering = "softplus"
     power: Literal[1, 2] = 1
     batch_size: int = 1024
+    learning_rate: float = 0.01
+    dropout: float = 0.0
     schedule: str | None = None
     epochs: int | Literal["cv"] = "cv"
     max_epochs: int = 100
@@ -73,14 +75,14 @@ class Setting:
     @property
     def architecture(self) -> Architecture:
         """The network, but for its head."""
-        return Architecture(self.hidden, ordering=self.ordering)
+        return Architecture(self.hidden, dropout=self.dropout, ordering=self.ordering)
 
     @property
     def recipe(self) -> Recipe:
         """The training, but for weight decay."""
         return Recipe(
             self.epochs,
-            learning_rate=0.01,
+            learning_rate=self.learning_rate,
             batch_size=self.batch_size,
             max_epochs=self.max_epochs,
             patience=self.patience,
