@@ -15,7 +15,7 @@ from laws import total_count_band
 MODEL = PaperModel(n_features=8)
 REPLICATIONS, N_TEST = 200, 500
 DELTA = 0.1
-NETWORK = {"hidden": (16,), "epochs": 10, "learning_rate": 0.02, "batch_size": 100}
+NETWORK = {"network": "plain", "hidden": (16,), "epochs": 10, "learning_rate": 0.02, "batch_size": 100}
 X_MANY, _ = MODEL.draw(5000, seed=10**6)
 
 

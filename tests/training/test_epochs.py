@@ -7,7 +7,7 @@ import torch
 from guardband.nn import FullyConnected, IntervalLoss
 from guardband.training.batches import Draw, Rows
 from guardband.training.checkpoint import Checkpoint
-from guardband.training.epochs import Job, _folds
+from guardband.training.epochs import Job, folds_of
 from guardband.training.fleet import Fleet
 from guardband.training.predict import BLOCK, predict
 from guardband.training.recipe import Recipe
@@ -90,7 +90,7 @@ def test_folds_and_members_are_kept_apart(monkeypatch):
 
 def test_folds_part_the_rows():
     draw = Draw(torch.arange(100, 203), seed=1)
-    parts = _folds(draw, 5)
+    parts = folds_of(draw, 5)
     held_out = torch.cat([held.index for held, _ in parts])
     assert len(set(held_out.tolist())) == len(held_out) == 100
     for held, kept in parts:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ Matrix = NDArray[np.float32]
 
 MOST_CATEGORIES = 100
 FURTHEST = 1e6
+MOST_RANGES = 3
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,28 @@ class NumberCode:
         standard = np.clip(standard, -FURTHEST, FURTHEST)
         parts = [standard, missing] if self.marks_missing else [standard]
         return np.stack(parts, axis=1).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class RobustCode(NumberCode):
+    """Numbers less their median, in interquartile ranges, with values far out drawn in smoothly to at most three."""
+
+    @classmethod
+    def learn(cls, column: Column) -> RobustCode:
+        """Return the code learnt on the rows of D1."""
+        values = numbers_from(column)
+        present = values[~np.isnan(values)]
+        if len(present) == 0:
+            return cls(0.0, 1.0, 0.0, marks_missing=False)
+        low, center, high = (float(q) for q in np.quantile(present, [0.25, 0.5, 0.75]))
+        scale = high - low or float(np.ptp(present)) / 2
+        return cls(center, scale if scale > 0 else 1.0, center, len(present) < len(values))
+
+    def encode(self, column: Column) -> Matrix:
+        """Return ``(n, 1)``, or ``(n, 2)`` with the mark of missing values."""
+        encoded = super().encode(column)
+        encoded[:, 0] /= np.sqrt(1 + (encoded[:, 0] / MOST_RANGES) ** 2)
+        return encoded
 
 
 @dataclass(frozen=True)
@@ -85,33 +108,46 @@ class CategoryCode:
 
 @dataclass(frozen=True)
 class TableEncoder:
-    """Turns tables with the columns of D1 into matrices ``(n, d)``."""
+    """Turns tables with the columns of D1 into matrices ``(n, d)``; robust numbers come first."""
 
     codes: tuple[NumberCode | CategoryCode, ...]
 
     @classmethod
-    def learn(cls, table: Table) -> TableEncoder:
+    def learn(cls, table: Table, robust: bool = False) -> TableEncoder:
         """Return the encoder learnt on the rows of D1."""
-        codes = [CategoryCode.learn(c) if has_text(c) else NumberCode.learn(c) for c in table.columns]
+        number: type[NumberCode] = RobustCode if robust else NumberCode
+        codes = [CategoryCode.learn(c) if has_text(c) else number.learn(c) for c in table.columns]
         return cls(tuple(codes))
+
+    @property
+    def numbers(self) -> int:
+        """How many columns of the matrix are robust numbers."""
+        return sum(isinstance(code, RobustCode) for code in self.codes)
 
     def encode(self, table: Table) -> Matrix:
         """Return the matrix of a table with the same columns."""
         parts = [code.encode(column) for code, column in zip(self.codes, table.columns, strict=True)]
-        return np.concatenate(parts, axis=1)
+        return np.concatenate(self.in_order(parts), axis=1)
+
+    def in_order(self, parts: Sequence[Any]) -> list[Any]:
+        """Return what the codes made, ``(n, width)`` each, robust numbers first, marks of missing ones after."""
+        pairs = list(zip(self.codes, parts, strict=True))
+        first = [part[:, :1] for code, part in pairs if isinstance(code, RobustCode)]
+        return first + [part[:, 1:] if isinstance(code, RobustCode) else part for code, part in pairs]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the encoder for JSON."""
-        return {"kind": "table", "codes": [asdict(code) for code in self.codes]}
+        return {"kind": "table", "robust": self.numbers > 0, "codes": [asdict(code) for code in self.codes]}
 
     @classmethod
     def from_dict(cls, entries: Mapping[str, Any]) -> TableEncoder:
         """Return the encoder that ``to_dict`` described."""
+        number = RobustCode if entries["robust"] else NumberCode
         return cls(
             tuple(
                 CategoryCode(tuple(code["categories"]), code["has_rare"], code["marks_missing"])
                 if "categories" in code
-                else NumberCode(**code)
+                else number(**code)
                 for code in entries["codes"]
             )
         )

@@ -19,9 +19,10 @@ from guardband.data.target import Target
 from guardband.exceptions import DegenerateBandWarning, warn
 from guardband.methods.method import NetworkSpec
 from guardband.nn import FullyConnected
-from guardband.nn.heads import Head, Triple
+from guardband.nn.heads import Head, Nest, Triple
 from guardband.nn.mixed import stack_losses, take_losses
 from guardband.nn.ordering import Ordering
+from guardband.nn.tabular import TabularNetwork
 from guardband.training.batches import Draw, Rows, seed_generators
 from guardband.training.epochs import Job, Progress, Trained
 from guardband.training.health import DEAD_SHARE, dead_shares, mean_leaves
@@ -40,13 +41,18 @@ SEEDS_OF_A_COPY = 1000
 
 @dataclass(frozen=True)
 class Architecture:
-    """A fully connected network, or a function of the number of inputs that builds the user's own."""
+    """A fully connected network, the one for tables, or a function of the number of inputs that builds the user's own.
+
+    ``numbers`` are the columns that the one for tables embeds, once its table is known.
+    """
 
     hidden: tuple[int, ...] = (200,)
     activation: str = "relu"
     dropout: float = 0.0
     ordering: Ordering = "softplus"
     builder: Builder | None = None
+    tabular: bool = False
+    numbers: int = 0
 
     def __post_init__(self) -> None:
         if self.ordering not in get_args(Ordering):
@@ -56,16 +62,14 @@ class Architecture:
         """Return a fresh network, without touching the caller's random state."""
         with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
             seed_generators(seed, device)
-            if self.builder is None:
-                network: nn.Module = FullyConnected(
-                    in_features,
-                    self.hidden,
-                    self.activation,
-                    self.dropout,
-                    last=lambda width: head.last(width, self.ordering),
-                )
-            else:
+            network: nn.Module
+            shape, last = (self.hidden, self.activation, self.dropout), lambda width: head.last(width, self.ordering)
+            if self.builder is not None:
                 network = self.builder(in_features)
+            elif self.tabular:
+                network = TabularNetwork(in_features, self.numbers, *shape, last)
+            else:
+                network = FullyConnected(in_features, *shape, last=last)
         if not isinstance(network, nn.Module):
             raise TypeError(f"network must build a torch.nn.Module, found {type(network).__name__}.")
         if any(is_lazy(p) or p.dtype != torch.float32 for p in network.parameters()):
@@ -89,9 +93,20 @@ class Lesson:
         cls, table: Table, y: Array, weight: Array | None, seed: int, architecture: Architecture, target: Target
     ) -> Lesson:
         """Return the lesson of a table: how to encode its columns and to standardise the response is learnt here."""
-        encoder = TableEncoder.learn(table) if architecture.builder is None else PlainNumbers()
+        encoder = (
+            PlainNumbers() if architecture.builder is not None else TableEncoder.learn(table, architecture.tabular)
+        )
         target = target.learn(y)
         return cls(encoder, target, encoder.encode(table), target.to_learn(y), weight, seed)
+
+    def fitting(self, architecture: Architecture) -> Architecture:
+        """Return the architecture for the columns of this table."""
+        return fitting(architecture, self.encoder)
+
+
+def fitting(architecture: Architecture, encoder: Encoder) -> Architecture:
+    """Return the architecture for what an encoder makes."""
+    return replace(architecture, numbers=encoder.numbers) if isinstance(encoder, TableEncoder) else architecture
 
 
 @dataclass(frozen=True)
@@ -119,7 +134,13 @@ class Learned:
 
     def bands_of(self, x: NDArray[np.float32]) -> Array:
         """Return the same for rows that are encoded already."""
-        return self.target.bands_to_work(self.heads[0].bands(predict(self.members, x, self.device).astype(np.float64)))
+        outputs = predict(self.members, x, self.device).astype(np.float64)
+        return self.target.bands_to_work(bands_of_outputs(self.heads, outputs, np))
+
+
+def bands_of_outputs(heads: Sequence[Head], outputs: Any, xp: Any) -> Any:
+    """Return the bands that networks put out, ``(M, n, C) -> (K, n, 3)``; nests are copies, and averaged."""
+    return heads[0].bands(outputs.mean(0) if isinstance(heads[0], Nest) else outputs, xp)
 
 
 def learn(

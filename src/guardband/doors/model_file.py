@@ -29,11 +29,12 @@ from guardband.bands.certificate import Certificate
 from guardband.calibration.calibrated import Calibrated
 from guardband.data.encoder import encoder_from_dict
 from guardband.data.target import Target
-from guardband.doors.learning import Builder, Learned, rebuild
+from guardband.doors.learning import Builder, Learned, fitting, rebuild
 from guardband.doors.settings import Settings, resolve_device
 from guardband.exceptions import MissingModelFileError, ModelFileError
 from guardband.methods.method import Method
 from guardband.methods.registry import METHODS
+from guardband.nn.heads import Head
 
 if TYPE_CHECKING:
     from guardband.doors.table import IntervalRegressor
@@ -95,17 +96,21 @@ def load(
 
 def _restore(model: IntervalRegressor, entries: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
     asked = Settings.of(model.get_params(deep=False))
-    heads = tuple(spec.head for spec in asked.method.networks(asked.wish))
-    members = rebuild(asked.architecture, heads, entries["in_features"], asked.device)
+    heads: tuple[Head, ...] = tuple(spec.head for spec in asked.method.networks(asked.wish))
+    if asked.nest is not None:
+        heads = (asked.nest,) * len(entries["epochs"])
+    encoder = encoder_from_dict(entries["encoder"])
+    architecture = fitting(asked.architecture, encoder)
+    members = rebuild(architecture, heads, entries["in_features"], asked.device)
     prefix = "weights."
     members.restore({name.removeprefix(prefix): t for name, t in tensors.items() if name.startswith(prefix)})
     model.n_features_in_ = entries["features"]["count"]
     if entries["features"]["names"]:
         model.feature_names_in_ = np.array(entries["features"]["names"], dtype=object)
     model._learned = Learned(
-        encoder_from_dict(entries["encoder"]),
+        encoder,
         Target(**entries["target"]),
-        asked.architecture,
+        architecture,
         heads,
         members,
         tuple(entries["epochs"]),

@@ -11,16 +11,39 @@ import torch
 
 from guardband.bands.levels import Levels
 from guardband.data.target import Target
+from guardband.doors.ensemble import FEWEST_EPOCHS, LARGEST_BATCH, Ensemble, nest_of, suited
 from guardband.doors.learning import Architecture
 from guardband.methods.method import Method, Wish
 from guardband.methods.registry import method_named
+from guardband.nn.heads import Nest
 from guardband.training.recipe import Recipe
 
-NETWORKS: dict[str, dict[str, Any]] = {
-    "tabular": {"ordering": "softplus", "weight_decay": 1e-3, "epochs": "early"},
-    "paper": {"ordering": "relu", "weight_decay": 0.0, "epochs": "cv"},
+FULLY_CONNECTED: dict[str, Any] = {
+    "hidden": (200,),
+    "activation": "relu",
+    "dropout": 0.0,
+    "learning_rate": 0.01,
+    "batch_size": 256,
+    "patience": 20,
 }
-"""What ``ordering``, ``weight_decay`` and ``epochs`` are for each network unless they are given."""
+NETWORKS: dict[str, dict[str, Any]] = {
+    "tabular": {
+        "hidden": (256, 256, 256),
+        "activation": "silu",
+        "dropout": 0.1,
+        "ordering": "softplus",
+        "epochs": "early",
+        "learning_rate": 0.003,
+        "weight_decay": 0.0,
+    },
+    "plain": FULLY_CONNECTED | {"ordering": "softplus", "weight_decay": 1e-3, "epochs": "early"},
+    "paper": FULLY_CONNECTED | {"ordering": "relu", "weight_decay": 0.0, "epochs": "cv"},
+}
+"""What the arguments of each network are unless they are given; the one for tables suits some to the rows."""
+AVERAGING = 2.0
+"""Over how many epochs the parameters of the network for tables are averaged."""
+PRESETS = {"fast": 4, "default": 8, "best": 16}
+"""Copies that are averaged."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +56,18 @@ class Settings:
     recipe: Recipe
     target: Target
     device: torch.device
+    ensemble: Ensemble
+    batch_size: int | None
+    patience: int | None
+
+    def recipe_for(self, n: int) -> Recipe:
+        """Return the recipe for so many rows."""
+        return suited(self.recipe, n, self.batch_size, self.patience)
+
+    @property
+    def nest(self) -> Nest | None:
+        """The head of the ensemble, if what is asked can be had from one."""
+        return nest_of(self.method.networks(self.wish), self.architecture)
 
     @classmethod
     def of(cls, params: Mapping[str, Any]) -> Settings:
@@ -55,6 +90,7 @@ class Settings:
             point=params["point"],
         )
         method.check(wish)
+        device = resolve_device(params["device"])
         if given_decay is not None and all(spec.weight_decay is not None for spec in method.networks(wish)):
             raise ValueError(
                 f"{method.name} chooses its weight decay on D2: weight_decay must not be given, found {given_decay}."
@@ -68,17 +104,23 @@ class Settings:
                 params["dropout"],
                 params["ordering"],
                 network if callable(network) else None,
+                network == "tabular",
             ),
             recipe=Recipe(
                 params["epochs"],
                 params["learning_rate"],
                 params["weight_decay"],
-                params["batch_size"],
+                LARGEST_BATCH if params["batch_size"] is None else params["batch_size"],
                 params["max_epochs"],
-                params["patience"],
+                FEWEST_EPOCHS if params["patience"] is None else params["patience"],
+                averaging=AVERAGING if network == "tabular" else 0.0,
+                precision="bf16" if network == "tabular" and has_fast_bf16(device) else "float32",
             ),
             target=_target(params["target_transform"], params["y_min"], params["y_max"]),
-            device=resolve_device(params["device"]),
+            device=device,
+            ensemble=_ensemble(params["preset"]),
+            batch_size=params["batch_size"],
+            patience=params["patience"],
         )
 
 
@@ -94,9 +136,25 @@ def resolve_device(name: str) -> torch.device:
     return device
 
 
+def has_fast_bf16(device: torch.device) -> bool:
+    """Whether products of 16-bit numbers are faster there than those of 32-bit ones."""
+    if device.type == "cuda":
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    return device.type == "cpu" and bool(torch.cpu._is_avx512_bf16_supported())
+
+
+def _ensemble(preset: Any) -> Ensemble:
+    if isinstance(preset, str) and preset in PRESETS:
+        return Ensemble(PRESETS[preset])
+    if isinstance(preset, int | float) and not isinstance(preset, bool) and 0 < preset < math.inf:
+        return Ensemble(PRESETS["default"], float(preset))
+    words = ", ".join(f'"{name}"' for name in PRESETS)
+    raise ValueError(f"preset must be {words} or a number of seconds, found {preset!r}.")
+
+
 def _defaults(network: Any) -> dict[str, Any]:
     if callable(network) and not isinstance(network, torch.nn.Module):
-        return NETWORKS["tabular"]
+        return NETWORKS["plain"]
     if not isinstance(network, str) or network not in NETWORKS:
         raise ValueError(
             f"network must be one of {', '.join(NETWORKS)}, or a function of the number of columns that builds a "

@@ -25,6 +25,7 @@ from guardband.data.fingerprint import Prints, count_overlap, fingerprints, refu
 from guardband.data.split import split_rows
 from guardband.data.table import Table, as_array, read_table
 from guardband.data.target import Transform, read_target
+from guardband.doors.ensemble import learn_ensemble
 from guardband.doors.learning import Builder, Learned, Lesson, learn
 from guardband.doors.progress import FitProgress
 from guardband.doors.settings import Settings
@@ -32,6 +33,7 @@ from guardband.exceptions import warn
 from guardband.methods.method import Method
 from guardband.nn.loss import Point
 from guardband.nn.ordering import Ordering
+from guardband.training.epochs import Progress
 from guardband.training.recipe import Epochs
 
 if TYPE_CHECKING:
@@ -70,12 +72,16 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     on_insufficient : {"inf", "raise"}
         Too few calibration rows give the whole line with a warning, or an error.
     network : {"tabular", "paper"} or callable
-        "paper" is fully connected with the paper's ReLU ordering, no weight decay and cross-validated epochs;
-        "tabular" is fully connected with softplus ordering, weight decay and early stopping. A callable
-        takes the number of columns and returns a module that puts out bands, such as one that ends in
-        ``gb.nn.TripleHead``; it gets the columns as they are, numbers only, and the response standardised.
+        "tabular" embeds numbers, has three hidden layers, and is trained as several copies over folds of D1, each
+        stopped early by the rows that it did not see; their average is used. "plain" is fully connected, with
+        weight decay and early stopping; "paper" the same with the paper's ReLU ordering, no weight decay and
+        cross-validated epochs. A callable takes the number of columns and returns a module that puts out bands,
+        such as one that ends in ``gb.nn.TripleHead``; it gets the columns as they are, numbers only, and the
+        response standardised.
+    preset : {"fast", "default", "best"} or float
+        How much time to spend on "tabular": 4, 8 or 16 copies; or at most so many seconds of training.
     hidden, activation, dropout, ordering
-        The shape of a fully connected network.
+        The shape of the network; None is what suits it.
     power, point
         The loss: see ``gb.nn.IntervalLoss``.
     epochs, max_epochs, patience, batch_size, learning_rate, weight_decay
@@ -106,17 +112,18 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         on_insufficient: OnInsufficient = "inf",
         calibration_size: float | int | None = 0.25,
         network: str | Builder = "tabular",
-        hidden: Sequence[int] = (200,),
-        activation: str = "relu",
-        dropout: float = 0.0,
+        preset: str | float = "default",
+        hidden: Sequence[int] | None = None,
+        activation: str | None = None,
+        dropout: float | None = None,
         ordering: Ordering | None = None,
         power: Literal[1, 2] = 1,
         point: Point = "median",
         epochs: Epochs | None = None,
         max_epochs: int = 200,
-        patience: int = 20,
-        batch_size: int = 256,
-        learning_rate: float = 0.01,
+        patience: int | None = None,
+        batch_size: int | None = None,
+        learning_rate: float | None = None,
         weight_decay: float | None = None,
         target_transform: Transform | None = None,
         y_min: float | None = None,
@@ -138,6 +145,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.on_insufficient = on_insufficient
         self.calibration_size = calibration_size
         self.network = network
+        self.preset = preset
         self.hidden = hidden
         self.activation = activation
         self.dropout = dropout
@@ -187,14 +195,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                 asked.architecture,
                 asked.target,
             )
-            (learned,) = learn(
-                [lesson],
-                asked.method.networks(asked.wish),
-                asked.architecture,
-                asked.recipe,
-                device=asked.device,
-                progress=progress,
-            )
+            learned = _learned(lesson, asked, progress)
         rule, prints = asked.method.rule(asked.wish), fingerprints(table, response)
         calibrated = None
         if len(d2):
@@ -313,6 +314,17 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.string = not callable(self.network)
         tags.input_tags.categorical = not callable(self.network)
         return tags
+
+
+def _learned(lesson: Lesson, asked: Settings, progress: Progress) -> Learned:
+    architecture, recipe = lesson.fitting(asked.architecture), asked.recipe_for(len(lesson.y))
+    if asked.nest is not None:
+        return learn_ensemble(
+            lesson, asked.nest, architecture, recipe, asked.ensemble, device=asked.device, progress=progress
+        )
+    specs = asked.method.networks(asked.wish)
+    (learned,) = learn([lesson], specs, architecture, recipe, device=asked.device, progress=progress)
+    return learned
 
 
 def _calibrated(

@@ -10,8 +10,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from guardband.data.encoder import FURTHEST, CategoryCode, NumberCode, TableEncoder
+from guardband.data.encoder import FURTHEST, MOST_RANGES, CategoryCode, NumberCode, RobustCode, TableEncoder
 from guardband.data.table import Table, categories_from, numbers_from, read_table
+from guardband.doors.learning import bands_of_outputs
 from guardband.training.members import write_state
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class TableNetwork(nn.Module):
         """Return the intervals."""
         encoded = self._encoded(x)
         outputs = torch.stack([network(encoded) for network in self.networks]).double()
-        bands = self._target.center + self._target.scale * self._heads[0].bands(outputs, torch)
+        bands = self._target.center + self._target.scale * bands_of_outputs(self._heads, outputs, torch)
         lower, point, upper = self._rule.ends(bands, self.setting, torch)
         out = torch.stack([lower, point[:, None].expand_as(lower), upper], dim=1)
         if self._target.transform == "log":
@@ -79,7 +80,7 @@ class TableNetwork(nn.Module):
         if not isinstance(self._encoder, TableEncoder):
             return x.float()
         parts = [_code(code, x[:, i]) for i, code in enumerate(self._encoder.codes)]
-        return torch.cat(parts, dim=1).float()
+        return torch.cat(self._encoder.in_order(parts), dim=1).float()
 
 
 def _code(code: NumberCode | CategoryCode, values: Tensor) -> Tensor:
@@ -88,6 +89,8 @@ def _code(code: NumberCode | CategoryCode, values: Tensor) -> Tensor:
     if isinstance(code, NumberCode):
         filled = torch.where(missing, code.fill, values)
         standard = ((filled - code.center) / code.scale).clamp(-FURTHEST, FURTHEST)
+        if isinstance(code, RobustCode):
+            standard = standard / (1 + (standard / MOST_RANGES) ** 2).sqrt()
         return torch.stack([standard, missing.double()] if code.marks_missing else [standard], dim=1)
     count = len(code.categories)
     known = values[:, None] == torch.arange(count, dtype=values.dtype, device=values.device)

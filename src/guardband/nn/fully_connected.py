@@ -33,15 +33,20 @@ class FullyConnected(nn.Sequential):
         ordering: Ordering = "softplus",
         last: Callable[[int], nn.Module] | None = None,
     ) -> None:
-        if activation not in ACTIVATIONS:
-            raise ValueError(f"activation must be one of {', '.join(ACTIVATIONS)}, found {activation!r}.")
-        if not 0 <= dropout < 1:
-            raise ValueError(f"dropout must be at least 0 and below 1, found {dropout}.")
-        if any(width < 1 for width in hidden):
-            raise ValueError(f"hidden must hold widths of at least 1, found {tuple(hidden)}.")
+        check_layers(hidden, activation, dropout)
         layers: list[nn.Module] = []
         for width in hidden:
             layers += [nn.Linear(in_features, width), ACTIVATIONS[activation]()]
             layers += [nn.Dropout(dropout)] if dropout else []
             in_features = width
         super().__init__(*layers, TripleHead(in_features, ordering) if last is None else last(in_features))
+
+
+def check_layers(hidden: Sequence[int], activation: str, dropout: float) -> None:
+    """Raise if layers cannot be so."""
+    if activation not in ACTIVATIONS:
+        raise ValueError(f"activation must be one of {', '.join(ACTIVATIONS)}, found {activation!r}.")
+    if not 0 <= dropout < 1:
+        raise ValueError(f"dropout must be at least 0 and below 1, found {dropout}.")
+    if any(width < 1 for width in hidden):
+        raise ValueError(f"hidden must hold widths of at least 1, found {tuple(hidden)}.")

@@ -16,6 +16,7 @@ from guardband.nn.loss import IntervalLoss, Point
 from guardband.nn.member_loss import MemberLoss
 from guardband.nn.ordering import GAUSSIAN_90, Ordering, TripleHead
 from guardband.nn.pearce import PearceLoss
+from guardband.nn.quantiles import QuantileHead, QuantileLoss
 
 
 class Head(ABC):
@@ -58,6 +59,38 @@ class Triple(Head):
     def bands(self, outputs: Any, xp: Any = np) -> Any:
         """Return the outputs, which are ordered."""
         return outputs
+
+
+@dataclass(frozen=True)
+class Nest(Head):
+    """Quantiles at all levels of several triples with one median, from one network: its bands are nested."""
+
+    taus: tuple[float, ...]
+
+    @property
+    def quantiles(self) -> tuple[float, ...]:
+        """The levels of all outputs, in increasing order."""
+        below = sorted({tau / 2 for tau in self.taus})
+        return (*below, 0.5, *(1 - q for q in reversed(below)))
+
+    @property
+    def columns(self) -> int:  # type: ignore[override]
+        """The number of quantiles."""
+        return len(self.quantiles)
+
+    def last(self, in_features: int, ordering: Ordering) -> nn.Module:
+        """Return a layer whose outputs never cross."""
+        return QuantileHead(in_features, self.quantiles)
+
+    def loss(self) -> QuantileLoss:
+        """Return the pinball loss, summed over the levels."""
+        return QuantileLoss(self.quantiles)
+
+    def bands(self, outputs: Any, xp: Any = np) -> Any:
+        """Return a band for each tau, ``(n, columns) -> (K, n, 3)``."""
+        places, last = self.quantiles, self.columns - 1
+        at = [places.index(tau / 2) for tau in self.taus]
+        return xp.stack([xp.stack([outputs[..., i], outputs[..., last // 2], outputs[..., last - i]], -1) for i in at])
 
 
 @dataclass(frozen=True)

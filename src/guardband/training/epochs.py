@@ -126,6 +126,7 @@ class Job:
             self.recipe.batch_size,
             self.recipe.precision,
             engine,
+            self.recipe.averaging,
             self.seed,
         )
 
@@ -202,7 +203,7 @@ class _Run:
         if self._saved["best"] is not None:
             return tuple(self._saved["best"])
         job, recipe, size = self._job, self._job.recipe, len(self._job.networks)
-        parts = {id(draw): _folds(draw, recipe.folds) for draw in job.draws}
+        parts = {id(draw): folds_of(draw, recipe.folds) for draw in job.draws}
         held_out = tuple(parts[id(draw)][fold][0] for fold in range(recipe.folds) for draw in job.draws)
         kept = tuple(parts[id(draw)][fold][1] for fold in range(recipe.folds) for draw in job.draws)
         task = replace(self._job.task(self._engine).take(list(range(size)) * recipe.folds), draws=kept)
@@ -273,7 +274,7 @@ def _part(draw: Draw, share: float) -> tuple[Draw, Draw]:
     return Draw(held_out, draw.seed), Draw(kept, draw.seed)
 
 
-def _folds(draw: Draw, folds: int) -> list[tuple[Draw, Draw]]:
+def folds_of(draw: Draw, folds: int) -> list[tuple[Draw, Draw]]:
     """Return for every fold its rows and the others."""
     order = draw.order(0)
     held_out = order[: folds * (len(order) // folds)].view(folds, -1)

@@ -55,7 +55,7 @@ class Fleet:
             (tuple(part["ids"]), _to(part["members"], task.device)) for part in parts if "adam" not in part
         ]
         self._records = [
-            _Record(tuple(part["ids"]), saved_epoch, SquadState(part["members"], part["adam"], part["done"]))
+            _Record(tuple(part["ids"]), saved_epoch, SquadState(**{k: v for k, v in part.items() if k != "ids"}))
             for part in parts
             if "adam" in part
         ]
@@ -105,9 +105,9 @@ class Fleet:
     def snapshot(self) -> State:
         """Return a copy of all parameters and buffers, ``(M, ...)`` each."""
         if self._plan and self._squads.keys() == set(self._plan) and len(self._plan) + len(self._gone) == 1:
-            return self._squads[self._plan[0]].members.snapshot()  # by positions it would wait for the device
+            return self._squads[self._plan[0]].snapshot()  # by positions it would wait for the device
         out: State = {}
-        for ids, state in [(ids, self._state(ids).members) for ids in self._plan] + self._gone:
+        for ids, state in [(ids, self._state(ids).kept()) for ids in self._plan] + self._gone:
             for name, t in state.items():
                 whole = out.setdefault(name, t.new_empty((self.size, *t.shape[1:]), device=self._task.device))
                 whole[list(ids)] = t.to(whole.device)
@@ -126,7 +126,7 @@ class Fleet:
                 continue
             state, place = self._state(ids), self._plan.index(ids)
             gone = [i for i in ids if i not in left]
-            self._gone.append((tuple(gone), _to(state.take([ids.index(i) for i in gone]).members, self._task.device)))
+            self._gone.append((tuple(gone), _to(state.take([ids.index(i) for i in gone]).kept(), self._task.device)))
             self._squads.pop(ids, None)
             self._plan[place : place + 1] = [left] if left else []
             if left:

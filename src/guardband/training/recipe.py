@@ -26,7 +26,8 @@ class Recipe:
     ``epochs`` as a number, ``learning_rate``, ``weight_decay``, ``clip`` (the largest norm of a gradient) and
     ``schedule`` (``"cosine"``, or a function from the share of the training done to a factor of the learning
     rate) are one for all networks or one for each. ``precision`` is ``"float32"``, or on a GPU ``"tf32"`` for
-    products with 10 bits of mantissa, or ``"bf16"`` for products of 16-bit numbers.
+    products with 10 bits of mantissa, or ``"bf16"`` for products of 16-bit numbers. ``averaging`` keeps, and
+    judges by, an average of the parameters that looks back over so many epochs.
     """
 
     epochs: Epochs = "early"
@@ -40,6 +41,7 @@ class Recipe:
     clip: float | Sequence[float | None] | None = None
     schedule: str | Schedule | Sequence[str | Schedule | None] | None = None
     precision: Precision = "float32"
+    averaging: float = 0.0
 
     def __post_init__(self) -> None:
         if self.epochs not in ("cv", "early") and not all(_is_count(epochs) for epochs in _each(self.epochs)):
@@ -58,6 +60,8 @@ class Recipe:
             raise ValueError(f"schedule must be {words}, a function of the progress or None, found {self.schedule!r}.")
         if self.precision not in ("float32", "tf32", "bf16"):
             raise ValueError(f'precision must be "float32", "tf32" or "bf16", found {self.precision!r}.')
+        if not _is_number(self.averaging) or self.averaging < 0:
+            raise ValueError(f"averaging must not be negative, found {self.averaging}.")
         if not 0 < self.validation_share < 1:
             raise ValueError(f"validation_share must lie strictly between 0 and 1, found {self.validation_share}.")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -18,6 +19,8 @@ from guardband.training.members import State, at_least_float32, member_losses
 from guardband.training.step import Step
 from guardband.training.task import Task, grouped
 
+WARM_UP = 10
+"""An average of parameters looks back over a share of the steps so far until these are many times as many."""
 BLOCKS = 4
 """Held-out rows are judged in blocks of so many batches; of one if memory is short or the loss is one of a batch."""
 
@@ -28,22 +31,30 @@ class Interrupted(Exception):
 
 @dataclass(frozen=True)
 class SquadState:
-    """Parameters and buffers, Adam's moments, each ``(M, ...)``, and the number of steps done."""
+    """Parameters and buffers, the same averaged, Adam's moments, each ``(M, ...)``, and the number of steps done."""
 
     members: State
+    averaged: State
     adam: State
     done: int
+
+    def kept(self) -> State:
+        """Return what a snapshot is made of: parameters, averaged if they are, and buffers."""
+        return self.averaged or self.members
 
     def take(self, places: Sequence[int]) -> SquadState:
         """Return the state of the members at some places, in the order given."""
         some = list(places)
-        members, adam = ({name: t[some] for name, t in part.items()} for part in (self.members, self.adam))
-        return SquadState(members, adam, self.done)
+        return self._each(lambda t: t[some])
 
     def to(self, device: torch.device) -> SquadState:
         """Return the state on a device."""
-        members, adam = ({name: t.to(device) for name, t in part.items()} for part in (self.members, self.adam))
-        return SquadState(members, adam, self.done)
+        return self._each(lambda t: t.to(device))
+
+    def _each(self, work: Callable[[Tensor], Tensor]) -> SquadState:
+        parts = (self.members, self.averaged, self.adam)
+        members, averaged, adam = ({name: work(t) for name, t in part.items()} for part in parts)
+        return SquadState(members, averaged, adam, self.done)
 
 
 class Squad:
@@ -68,6 +79,7 @@ class Squad:
         )
         self._run: Callable[..., None] = GraphedStep(self._step) if task.device.type == "cuda" else self._step
         self._done = 0
+        self._average = [p.clone() for p in self.members.parameters()] if task.averaging else None
         self._judged_by: tuple[list[Draw], Tensor] | None = None
 
     def epoch(self, epoch: int, stop: threading.Event) -> None:
@@ -83,17 +95,20 @@ class Squad:
                 per_step += self._coefficients(epoch)
             self._run(*pieces, per_step[i])
             self._done += 1
+            if self._average is not None:
+                self._follow(self._average, self._task.averaging * len(per_step))
 
     @torch.no_grad()
     def losses(self, held_out: HeldOut) -> Tensor:
         """Return each member's mean loss on its held-out rows, or on a loader's, ``(M,)`` on the CPU."""
         self.members.train(False)
-        try:
-            return self._losses(held_out, 1 if getattr(self._task.loss, "of_a_batch", False) else BLOCKS)
-        except RuntimeError as error:
-            if not out_of_memory(error):
-                raise
-        return self._losses(held_out, 1)
+        with self._averaged():
+            try:
+                return self._losses(held_out, 1 if getattr(self._task.loss, "of_a_batch", False) else BLOCKS)
+            except RuntimeError as error:
+                if not out_of_memory(error):
+                    raise
+            return self._losses(held_out, 1)
 
     def _losses(self, held_out: HeldOut, blocks: int) -> Tensor:
         total = torch.zeros(self._task.size, dtype=torch.float64, device=self._task.device)
@@ -110,15 +125,46 @@ class Squad:
         """Compute one batch's gradients, to see what memory that takes."""
         self._step.gradients(*next(iter(self._source.pieces(1))))
 
+    def snapshot(self) -> State:
+        """Return a copy of the parameters, averaged if they are, and the buffers."""
+        with self._averaged():
+            return self.members.snapshot()
+
     def state(self) -> SquadState:
         """Return all that a squad like this needs to go on from here."""
-        return SquadState(self.members.snapshot(), self._adam.state(), self._done)
+        averaged = {} if self._average is None else self.snapshot()
+        return SquadState(self.members.snapshot(), averaged, self._adam.state(), self._done)
 
     def load(self, state: SquadState) -> None:
         """Go on from there."""
+        if self._average is not None:
+            self.members.restore(state.averaged)
+            self._average = [p.clone() for p in self.members.parameters()]
         self.members.restore(state.members)
         self._adam.load(state.adam)
         self._done = state.done
+
+    @torch.no_grad()
+    def _follow(self, average: list[Tensor], steps: float) -> None:
+        """Move the average towards the parameters: it looks back over so many steps, over fewer in the beginning."""
+        weight = max(1 / steps, WARM_UP / (self._done + WARM_UP)) if steps > 1 else 1.0
+        torch._foreach_lerp_(average, self.members.parameters(), weight)
+
+    @contextmanager
+    def _averaged(self) -> Iterator[None]:
+        """Let the members have their averaged parameters."""
+        if self._average is None:
+            yield
+            return
+        parameters = self.members.parameters()
+        own = [p.clone() for p in parameters]
+        with torch.no_grad():
+            torch._foreach_copy_(parameters, self._average)
+        try:
+            yield
+        finally:
+            with torch.no_grad():
+                torch._foreach_copy_(parameters, own)
 
     def _blocks(self, held_out: HeldOut, blocks: int) -> Iterator[Batch]:
         size, device, rows = self._task.size, self._task.device, self._task.rows

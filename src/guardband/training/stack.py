@@ -19,7 +19,10 @@ TRIED = 7
 
 
 class Stack(Members):
-    """Networks stacked by ``torch.func``: one call runs them all."""
+    """Networks stacked by ``torch.func``: one call runs them all.
+
+    A module with ``broadcasts = True`` runs as it is on stacked parameters ``(M, ...)`` and inputs ``(M, n, ...)``.
+    """
 
     def __init__(self, networks: Sequence[nn.Module]) -> None:
         self.size = len(networks)
@@ -31,6 +34,9 @@ class Stack(Members):
     def __call__(self, x: Tensor) -> Tensor:
         """Return all outputs, ``(G, n, ...) -> (M, n, C)``."""
         groups = len(x)
+        if getattr(self._skeleton, "broadcasts", False):
+            own = x if groups in (1, self.size) else x.repeat_interleave(self.size // groups, dim=0)
+            return self._one(self._parameters, self._buffers, own)
         if groups == 1:
             out: Tensor = _each(self._one, None)(self._parameters, self._buffers, x[0])
         elif groups == self.size:
@@ -156,7 +162,8 @@ def _why_not(networks: Sequence[nn.Module], example: Tensor) -> str | None:
             tried = Stack(copies)
             tried.train()
             torch.autograd.grad(tried(example[None]).sum(), tried._trained, allow_unused=True)
-            alike = all(_runs_alike(copies, example, training) for training in (False, True))
+            modes = (False,) if getattr(networks[0], "broadcasts", False) else (False, True)
+            alike = all(_runs_alike(copies, example, training) for training in modes)
         except Exception as error:  # whatever a user's code raises
             return f"{type(error).__name__}: {str(error).strip()}".split("\n")[0]
     return None if alike else "as a stack they do something else than each alone, so their code must differ"

@@ -41,6 +41,7 @@ class Task:
     batch_size: int = 256
     precision: Precision = "float32"
     engine: Engine = "row"
+    averaging: float = 0.0
     seed: int = 0
 
     @property

@@ -108,6 +108,7 @@ def test_a_contest_is_the_same_as_fitting_the_estimator():
         return np.stack([column.values for column in table.columns], axis=1)
 
     model = gb.IntervalRegressor(
+        network="plain",
         hidden=(8,),
         epochs=int(row["epochs"]),
         batch_size=100,

@@ -1,0 +1,87 @@
+"""The table and the plot of a run: mean length, interval score and time of each method beside the best peer.
+
+python benchmarks/sharpness/report.py FOLDER
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from scipy.stats import betabinom
+
+from guardband.bands.levels import Levels
+from guardband.bands.ranks import marginal_rank
+
+MEASURES = ("coverage", "length", "score", "worst_slab", "mae", "fit_seconds", "predict_seconds")
+
+
+def report(folder: Path) -> None:
+    """Write summary.csv, summary.md and score.svg."""
+    results = pd.read_csv(folder / "results.csv")
+    grouped = results.groupby(["table", "method"])
+    summary = grouped[list(MEASURES)].mean()
+    summary["score_error"] = grouped["score"].sem()
+    summary["repetitions"] = grouped.size()
+    summary["inside_band"] = [inside_band(rows) for _, rows in grouped]
+    peers = summary[~summary.index.get_level_values("method").str.startswith("guardband")]
+    best = peers["score"].groupby("table").min()
+    summary["relative_score"] = summary["score"] / best.reindex(summary.index.get_level_values("table")).to_numpy()
+    summary.to_csv(folder / "summary.csv")
+    (folder / "summary.md").write_text(text(summary))
+    plot(summary, folder / "score.svg")
+
+
+def inside_band(rows: pd.DataFrame) -> bool:
+    """Whether the covered rows of all repetitions lie in the exact 99.9% band of split conformal."""
+    n3, n2 = int(rows["n_test"].iloc[0]), int(rows["n_calibration"].iloc[0])
+    k = marginal_rank(Levels.of(0.9).values[0], n2)
+    one = betabinom.pmf(np.arange(n3 + 1), n3, k, n2 + 1 - k)
+    size = len(rows) * n3 + 1
+    cumulative = np.cumsum(np.clip(np.fft.irfft(np.fft.rfft(one, size) ** len(rows), size), 0, None))
+    low, high = np.searchsorted(cumulative, [0.0005, 0.9995])
+    return bool(low <= rows["covered"].sum() <= high)
+
+
+def text(summary: pd.DataFrame) -> str:
+    """Return the summary as Markdown, a section per table."""
+    lines = []
+    for name, rows in summary.groupby("table"):
+        lines += [f"## {name}", "", "| method | coverage | length | score | of the best peer's | MAE | fit s |"]
+        lines += ["|---|---|---|---|---|---|---|"]
+        for (_, method), row in rows.sort_values("score").iterrows():
+            marks = "" if row["inside_band"] else " (outside the band)"
+            score = f"{row['score']:.4g} ± {row['score_error']:.2g}"
+            lines.append(
+                f"| {method} | {row['coverage']:.4f}{marks} | {row['length']:.4g} | {score} | "
+                f"{row['relative_score']:.3f} | {row['mae']:.4g} | {row['fit_seconds']:.1f} |"
+            )
+        lines.append("")
+    relative = np.log(summary["relative_score"]).groupby("method").mean()
+    lines += ["## Geometric mean of the score relative to the best peer's", "", "| method | all tables |", "|---|---|"]
+    lines += [f"| {method} | {np.exp(value):.3f} |" for method, value in relative.sort_values().items()]
+    return "\n".join(lines) + "\n"
+
+
+def plot(summary: pd.DataFrame, path: Path) -> None:
+    """Draw the score against the time of a fit, both on logarithmic axes, a panel per table."""
+    names = summary.index.get_level_values("table").unique()
+    figure, panels = plt.subplots(1, len(names), figsize=(4.2 * len(names), 3.6), squeeze=False, layout="constrained")
+    for panel, name in zip(panels[0], names, strict=True):
+        for method, row in summary.loc[name].iterrows():
+            ours = str(method).startswith("guardband")
+            panel.plot(row["fit_seconds"], row["score"], "o", color="tab:blue" if ours else "0.5")
+            panel.annotate(
+                str(method), (row["fit_seconds"], row["score"]), fontsize=7, xytext=(4, 3), textcoords="offset points"
+            )
+        panel.set(xscale="log", yscale="log", title=name, xlabel="seconds to fit")
+    panels[0][0].set_ylabel("interval score")
+    figure.savefig(path)
+    plt.close(figure)
+
+
+if __name__ == "__main__":
+    report(Path(sys.argv[1]))

@@ -1,0 +1,114 @@
+"""The default for tables: copies over folds of D1, each stopped by the rows that it did not see, and averaged."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+
+from guardband.doors.learning import SEEDS_OF_A_COPY, Architecture, Learned, Lesson
+from guardband.methods.method import NetworkSpec
+from guardband.nn.heads import Head, Nest, Triple
+from guardband.nn.mixed import stack_losses
+from guardband.training.batches import Draw, Rows
+from guardband.training.epochs import FEWEST_TO_HOLD_OUT, Job, Progress, folds_of
+from guardband.training.members import State
+from guardband.training.recipe import Recipe
+from guardband.training.stack import stack
+
+LARGEST_BATCH, SMALLEST_BATCH, BATCHES = 256, 32, 32
+FEWEST_STEPS = 500
+FEWEST_EPOCHS = 8
+"""A copy goes on for so many epochs beyond its best one, and for so many steps."""
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """So many copies, trained for at most so many seconds."""
+
+    copies: int
+    seconds: float = math.inf
+
+
+def nest_of(specs: Sequence[NetworkSpec], architecture: Architecture) -> Nest | None:
+    """Return the head that puts out all bands of these networks at once, if there is one: they must be triples."""
+    heads = [spec.head for spec in specs]
+    triples = [head for head in heads if isinstance(head, Triple) and head.power == 1 and head.point == "median"]
+    if not architecture.tabular or architecture.ordering != "softplus" or len(triples) < len(heads):
+        return None
+    return Nest(tuple(head.tau for head in triples))
+
+
+def learn_ensemble(
+    lesson: Lesson,
+    head: Head,
+    architecture: Architecture,
+    recipe: Recipe,
+    ensemble: Ensemble,
+    *,
+    device: torch.device,
+    progress: Progress,
+) -> Learned:
+    """Return the copies. With a number of epochs given, all of them train on all rows."""
+    n, width = lesson.x.shape
+    rows = Rows(
+        torch.from_numpy(lesson.x).to(device),
+        torch.from_numpy(lesson.y).float().to(device),
+        None if lesson.weight is None else torch.from_numpy(lesson.weight).float().to(device),
+    )
+    whole = Draw(torch.arange(n), lesson.seed)
+    draws, held_out = (whole,) * ensemble.copies, None
+    if recipe.epochs == "early" and n >= max(FEWEST_TO_HOLD_OUT, ensemble.copies):
+        folds = folds_of(whole, ensemble.copies)
+        draws, held_out = tuple(rest for _, rest in folds), tuple(fold for fold, _ in folds)
+    seeds = [lesson.seed + SEEDS_OF_A_COPY * copy for copy in range(ensemble.copies)]
+    networks = tuple(architecture.build(width, head, seed, device) for seed in seeds)
+    ends = time.monotonic() + ensemble.seconds
+
+    def is_over(epoch: int, state: State) -> bool:
+        return time.monotonic() > ends
+
+    trained = Job(
+        networks,
+        stack_losses([head.loss().to(device) for _ in networks], device),
+        recipe,
+        device,
+        rows,
+        draws,
+        held_out=held_out,
+        seed=lesson.seed,
+        progress=progress,
+        after_epoch=is_over if ensemble.seconds < math.inf else None,
+    ).train()
+    if 0 in trained.epochs:
+        raise ValueError("Training diverged: no epoch had a finite loss. Lower the learning rate.")
+    members = stack(networks, rows.x[:2])
+    members.restore(trained.state)
+    learned = Learned(
+        lesson.encoder,
+        lesson.target,
+        architecture,
+        (head,) * ensemble.copies,
+        members,
+        trained.epochs,
+        width,
+        device,
+        trained.losses,
+        (False,) * ensemble.copies,
+    )
+    if not np.isfinite(learned.bands_of(lesson.x[:FEWEST_STEPS])).all():
+        raise ValueError(f"Training diverged: bands are not finite. Lower learning_rate, found {recipe.learning_rate}.")
+    return learned
+
+
+def suited(recipe: Recipe, n: int, batch_size: int | None, patience: int | None) -> Recipe:
+    """Return the recipe with a batch size and a patience that suit so many rows, where they are not given."""
+    if batch_size is None:
+        batch_size = min(LARGEST_BATCH, max(SMALLEST_BATCH, 2 ** round(math.log2(n / BATCHES))))
+    if patience is None:
+        patience = max(FEWEST_EPOCHS, math.ceil(FEWEST_STEPS / max(1, n // batch_size)))
+    return replace(recipe, batch_size=batch_size, patience=patience)

@@ -1,0 +1,127 @@
+"""The network for tables: numbers embedded by cosines, then layers with dropout.
+
+Embeddings of numbers follow Gorishniy et al. (2022), "On embeddings for numerical features", in the shape that
+Holzmüller et al. (2024), "Better by default", give them; the layer of scales, learnt faster, is the latter's as well.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+
+from guardband.nn.fully_connected import ACTIVATIONS, check_layers
+
+WAVES = 16
+WIDTH = 4
+FREQUENCY = 0.8
+"""The deviation of the embedding's frequencies, of which one makes a whole wave over one unit of a robust scale."""
+FASTER = 6.0
+"""How much faster the scales of the inputs are learnt than all else."""
+
+
+class TabularNetwork(nn.Module):
+    """``(..., n, d) -> (..., n, C)``: the first ``numbers`` of d columns are embedded, the others taken as they are.
+
+    Every tensor gets its axis of rows where it is used, so that the same code runs on parameters stacked along a
+    new first axis: M networks on ``(M, n, d)`` are one call, without ``torch.func``.
+    """
+
+    broadcasts = True
+
+    def __init__(
+        self,
+        in_features: int,
+        numbers: int,
+        hidden: Sequence[int],
+        activation: str,
+        dropout: float,
+        last: Callable[[int], nn.Module],
+    ) -> None:
+        super().__init__()
+        check_layers(hidden, activation, dropout)
+        self.numbers = numbers
+        self.activation = ACTIVATIONS[activation]()
+        self.embedding = Waves(numbers) if numbers else None
+        width = in_features + numbers * (WIDTH - 1)
+        self.scale = nn.Parameter(torch.zeros(width))
+        self.layers = nn.ModuleList(BroadcastLinear(a, b) for a, b in pairwise([width, *hidden]))
+        self.dropout = ByteDropout(dropout)
+        self.last = last(hidden[-1] if hidden else width)
+        for module in self.last.modules():
+            if type(module) is nn.Linear:
+                module.__class__ = BroadcastLinear  # the same parameters, used so that they broadcast
+        self._start()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the outputs."""
+        if self.embedding is not None:
+            embedded = self.embedding(x[..., : self.numbers])
+            rest = x[..., self.numbers :].expand(*embedded.shape[:-1], -1)
+            x = torch.cat([embedded, rest], dim=-1)
+        h = x * (1 + FASTER * self.scale).unsqueeze(-2)
+        for layer in self.layers:
+            h = self.dropout(self.activation(layer(h)))
+        out: Tensor = self.last(h)
+        return out
+
+    @torch.no_grad()
+    def _start(self) -> None:
+        """Let layers keep the size of what passes through them; biases of the first are spread out."""
+        for i, layer in enumerate(self.layers):
+            assert isinstance(layer, nn.Linear)
+            nn.init.normal_(layer.weight, std=math.sqrt((2 if i else 1) / layer.in_features))
+            nn.init.normal_(layer.bias, std=0 if i else 0.5)
+        for module in self.last.modules():
+            if isinstance(module, BroadcastLinear):
+                nn.init.normal_(module.weight, std=0.1 / math.sqrt(module.in_features))
+
+
+class BroadcastLinear(nn.Linear):
+    """A linear layer that also runs on stacked parameters, ``(M, n, a) -> (M, n, b)``."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the layer's output."""
+        return x @ self.weight.mT + self.bias.unsqueeze(-2)
+
+
+class Waves(nn.Module):
+    """Each number with a few linear functions of cosines of itself, ``(..., n, k) -> (..., n, k * WIDTH)``."""
+
+    def __init__(self, numbers: int) -> None:
+        super().__init__()
+        self.frequency = nn.Parameter(2 * math.pi * FREQUENCY * torch.randn(numbers, WAVES))
+        self.phase = nn.Parameter(math.pi * (2 * torch.rand(numbers, WAVES) - 1))
+        self.weight = nn.Parameter(torch.randn(numbers, WAVES, WIDTH - 1) / math.sqrt(WAVES))
+        self.bias = nn.Parameter(torch.zeros(numbers, WIDTH - 1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the embedded numbers."""
+        waves = torch.cos(x[..., None] * self.frequency.unsqueeze(-3) + self.phase.unsqueeze(-3))  # (..., n, k, waves)
+        mixed = (waves.transpose(-3, -2) @ self.weight).transpose(-3, -2).to(x.dtype) + self.bias.unsqueeze(-3)
+        return torch.cat([x[..., None].expand(*mixed.shape[:-1], 1), mixed], dim=-1).flatten(-2)
+
+
+class ByteDropout(nn.Module):
+    """Dropout at a rate in 256ths, which may differ between stacked networks.
+
+    Eight random bytes are drawn at a time: on a CPU a draw for each unit takes longer than the layer's product.
+    """
+
+    keep: Tensor
+
+    def __init__(self, rate: float) -> None:
+        super().__init__()
+        self.register_buffer("keep", torch.tensor(float(max(1, round(256 * (1 - rate))))))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return x, in training with some units at zero and the others enlarged."""
+        if not self.training:
+            return x
+        words = torch.empty(-(-x.numel() // 8), dtype=torch.int64, device=x.device).random_(-(2**63), 2**63 - 1)
+        drawn = words.view(torch.uint8)[: x.numel()].view(x.shape)
+        keep = self.keep[..., None, None]
+        return x * (drawn < keep.to(torch.int16)) * (256 / keep).to(x.dtype)
