@@ -353,8 +353,26 @@ RUN = """
 """
 
 
+def test_averaging_keeps_the_average_that_it_says():
+    """One step in an epoch; what is trained is not changed by it."""
+    x = torch.randn(40, D)
+    data, states = (x, x.sum(-1)), []
+    net = network()
+    keep = lambda epoch: states.append({name: t.clone() for name, t in net.state_dict().items()})  # noqa: E731
+    gb.train(net, data, gb.nn.IntervalLoss(0.1), epochs=20, batch_size=40, after_epoch=keep)
+    expected = network().state_dict()
+    for step, state in enumerate(states, 1):
+        weight = max(1 / 3, 10 / (step + 10))
+        expected = {name: torch.lerp(t, state[name], weight) for name, t in expected.items()}
+    averaged = gb.train(network(), data, gb.nn.IntervalLoss(0.1), epochs=20, batch_size=40, averaging=3)
+    for name, t in averaged.state_dict().items():
+        torch.testing.assert_close(t, expected[name])
+    with pytest.raises(ValueError, match="averaging must not be negative"):
+        gb.train(network(), data, gb.nn.IntervalLoss(0.1), averaging=-1)
+
+
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
-@pytest.mark.parametrize("validation", ["validation=None", "validation=0.2, patience=3"])
+@pytest.mark.parametrize("validation", ["validation=None", "validation=0.2, patience=3, averaging=2"])
 @pytest.mark.parametrize("dropout", ["0.0", "0.2"])
 def test_a_killed_run_goes_on_to_the_same_result(tmp_path, validation, dropout):
     program = textwrap.dedent(RUN).replace("VALIDATION", validation).replace("DROPOUT", dropout)

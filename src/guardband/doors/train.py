@@ -41,6 +41,7 @@ def train(
     learning_rate: float | Sequence[float] = 1e-3,
     weight_decay: float | Sequence[float] = 0.0,
     clip: float | Sequence[float | None] | None = None,
+    averaging: float = 0.0,
     schedule: str | Schedule | Sequence[str | Schedule | None] | None = None,
     batch_size: int = 256,
     seed: int | Sequence[int] = 0,
@@ -66,6 +67,7 @@ def train(
     ``epochs``, ``learning_rate``, ``weight_decay`` (Adam's own, for matrices), ``clip`` (largest norm of a
     network's gradient), ``schedule`` (``"cosine"``, or a function of the share of the training done) and
     ``seed`` (of the order of rows): one for all, or a list of one per network.
+    ``averaging``: keep, and judge by, an average of the parameters that looks back over so many epochs.
     ``precision``: ``"float32"``; ``"bf16"``, or on a GPU ``"tf32"``, for the products.
     ``checkpoint``: a folder; the same call, on networks built anew, goes on from there after a kill, to the same
     result (with a loader, if it gives the same batches again).
@@ -87,6 +89,7 @@ def train(
         batch_size=_plain(batch_size),
         patience=_plain(patience),
         clip=_plain(clip),
+        averaging=averaging,
         schedule=schedule,
         precision=precision,
     )

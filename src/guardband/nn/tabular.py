@@ -112,16 +112,20 @@ class ByteDropout(nn.Module):
     """
 
     keep: Tensor
+    generator: torch.Generator | None
+    """Where the randomness comes from, if not from torch's own."""
 
     def __init__(self, rate: float) -> None:
         super().__init__()
+        self.generator = None
         self.register_buffer("keep", torch.tensor(float(max(1, round(256 * (1 - rate))))))
 
     def forward(self, x: Tensor) -> Tensor:
         """Return x, in training with some units at zero and the others enlarged."""
         if not self.training:
             return x
-        words = torch.empty(-(-x.numel() // 8), dtype=torch.int64, device=x.device).random_(-(2**63), 2**63 - 1)
+        words = torch.empty(-(-x.numel() // 8), dtype=torch.int64, device=x.device)
+        words.random_(-(2**63), 2**63 - 1, generator=self.generator)
         drawn = words.view(torch.uint8)[: x.numel()].view(x.shape)
         keep = self.keep[..., None, None]
         return x * (drawn < keep.to(torch.int16)) * (256 / keep).to(x.dtype)

@@ -72,9 +72,10 @@ class Fleet:
         """Hold the threads and the precision that training needs; give them back afterwards."""
         with ExitStack() as held:
             held.enter_context(_matmul_precision(self._task.precision, self._task.device))
-            if self._small_steps():
+            threads = min(allowed_threads(), len(self._plan)) if self._task.in_threads else 1
+            in_threads = self._task.engine == "stack" and threads > 1 and self._task.device.type == "cpu"
+            if self._small_steps() or in_threads:
                 held.enter_context(one_thread_each())
-                threads = min(allowed_threads(), len(self._plan)) if self._task.engine == "dense" else 1
                 if threads > 1:
                     self._pool = held.enter_context(ThreadPoolExecutor(threads, "guardband"))
             try:

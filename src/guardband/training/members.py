@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from guardband.nn.mixed import LossFunction
-from guardband.training.batches import Batch
+from guardband.training.batches import Batch, seed_generators
 
 State = dict[str, Tensor]
 
@@ -46,6 +46,10 @@ class Members(ABC):
     @abstractmethod
     def train(self, mode: bool = True) -> None:
         """Switch dropout and the like on or off."""
+
+    def seed(self, seed: int, device: torch.device) -> None:
+        """Let what is random, such as dropout, begin anew from a seed."""
+        seed_generators(seed, device)
 
     @abstractmethod
     def snapshot(self) -> State:

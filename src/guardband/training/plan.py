@@ -56,7 +56,7 @@ def _cut(task: Task, members: Sequence[int], most: int) -> list[Ids]:
 
 def _fewest(task: Task, group: Sequence[int], groups: int) -> int:
     """Return how many squads a group should be at least for all cores to have work, of two members if they are many."""
-    if task.device.type == "cuda" or task.engine != "dense" or groups >= CORES:
+    if task.device.type == "cuda" or not task.in_threads or groups >= CORES:
         return 1
     return max(1, min(CORES // groups, max(2, len(group) // 2), len(group)))
 
@@ -66,6 +66,8 @@ def _most(task: Task, members: Sequence[int]) -> int:
     if task.device.type == "cuda":
         free = torch.cuda.mem_get_info(task.device)[0]
         return max(1, int(MEMORY_SHARE * free / _member_bytes(task, members[:TRIED])))
+    if task.engine == "stack" and task.in_threads:
+        return -(-len(members) // CORES)
     if task.engine != "dense":
         return len(members)
     linear = (module for module in task.networks[members[0]].modules() if isinstance(module, nn.Linear))

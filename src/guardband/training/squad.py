@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from guardband.training.adam import Adam, coefficients
-from guardband.training.batches import Batch, Draw, HeldOut, LoaderBatches, Rows, mixed_seed, seed_generators
+from guardband.training.batches import Batch, Draw, HeldOut, LoaderBatches, Rows, mixed_seed
 from guardband.training.dense import Dense
 from guardband.training.graph import GraphedStep, out_of_memory
 from guardband.training.members import State, at_least_float32, member_losses
@@ -86,7 +86,7 @@ class Squad:
         """Train for one pass over the batches."""
         self.members.train()
         if not isinstance(self.members, Dense) or self._task.rows is None:  # what is random is dropout, or a loader
-            seed_generators(mixed_seed(self._task.seed, epoch), self._task.device)
+            self.members.seed(mixed_seed(self._task.seed, epoch), self._task.device)
         per_step = self._coefficients(epoch)
         for i, pieces in enumerate(self._source.pieces(epoch)):
             if stop.is_set():

@@ -30,11 +30,12 @@ class Stack(Members):
         self._parameters, self._buffers = stack_module_state(list(networks))
         self._trained = [p for p in self._parameters.values() if p.requires_grad]
         self._named = _saved_names(networks[0])
+        self.broadcasts = broadcasts(networks[0])
 
     def __call__(self, x: Tensor) -> Tensor:
         """Return all outputs, ``(G, n, ...) -> (M, n, C)``."""
         groups = len(x)
-        if getattr(self._skeleton, "broadcasts", False):
+        if self.broadcasts:
             own = x if groups in (1, self.size) else x.repeat_interleave(self.size // groups, dim=0)
             return self._one(self._parameters, self._buffers, own)
         if groups == 1:
@@ -64,6 +65,16 @@ class Stack(Members):
     def train(self, mode: bool = True) -> None:
         """Switch dropout and the like on or off."""
         self._skeleton.train(mode)
+
+    def seed(self, seed: int, device: torch.device) -> None:
+        """Let dropout begin anew; on the CPU from a generator of its own, if it takes one, for stacks in threads."""
+        if not self.broadcasts or device.type != "cpu":
+            return super().seed(seed, device)
+        generator = torch.Generator().manual_seed(seed)
+        for module in self._skeleton.modules():
+            if hasattr(module, "generator"):
+                setattr(module, "generator", generator)  # noqa: B010  of a class that this file does not know
+        return None
 
     def snapshot(self) -> State:
         """Return a copy of all parameters and buffers."""
@@ -139,6 +150,11 @@ def stack(networks: Sequence[nn.Module], example: Tensor) -> Members:
     return Row([copy.deepcopy(network) for network in networks])
 
 
+def broadcasts(network: nn.Module) -> bool:
+    """Whether a network runs on stacked parameters as it is, and draws from the generators that it is given."""
+    return bool(getattr(network, "broadcasts", False))
+
+
 def why_not_stacked(networks: Sequence[nn.Module], example: Tensor) -> str | None:
     """Return why the networks cannot be stacked, or None if they can.
 
@@ -162,7 +178,7 @@ def _why_not(networks: Sequence[nn.Module], example: Tensor) -> str | None:
             tried = Stack(copies)
             tried.train()
             torch.autograd.grad(tried(example[None]).sum(), tried._trained, allow_unused=True)
-            modes = (False,) if getattr(networks[0], "broadcasts", False) else (False, True)
+            modes = (False,) if broadcasts(networks[0]) else (False, True)
             alike = all(_runs_alike(copies, example, training) for training in modes)
         except Exception as error:  # whatever a user's code raises
             return f"{type(error).__name__}: {str(error).strip()}".split("\n")[0]

@@ -16,7 +16,7 @@ from guardband.training.dense import Dense, chain_of
 from guardband.training.inputs import Inputs
 from guardband.training.members import Members
 from guardband.training.pace import Pace
-from guardband.training.stack import Row, Stack, why_not_stacked
+from guardband.training.stack import Row, Stack, broadcasts, why_not_stacked
 from guardband.training.streaming import StreamedBatches
 
 Precision = Literal["float32", "tf32", "bf16"]
@@ -43,6 +43,11 @@ class Task:
     engine: Engine = "row"
     averaging: float = 0.0
     seed: int = 0
+
+    @property
+    def in_threads(self) -> bool:
+        """Whether squads may run side by side: nothing in them depends on randomness that they share."""
+        return self.engine == "dense" or (self.engine == "stack" and broadcasts(self.networks[0]))
 
     @property
     def size(self) -> int:

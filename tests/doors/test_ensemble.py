@@ -1,0 +1,115 @@
+"""The default for tables: copies over folds of D1."""
+
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import guardband as gb
+from guardband.data.artificial import PaperModel
+from guardband.data.encoder import TableEncoder
+from guardband.data.table import read_table
+from guardband.doors.ensemble import suited
+from guardband.training.recipe import Recipe
+
+X, Y = PaperModel(n_features=6).draw(1500, seed=1)
+X_NEW, Y_NEW = PaperModel(n_features=6).draw(2000, seed=2)
+SMALL = {"hidden": (32, 32), "random_state": 0}
+
+
+@pytest.mark.parametrize(("preset", "copies"), [("fast", 4), ("default", 8), ("best", 16)])
+def test_a_preset_is_a_number_of_copies_that_stop_apart(preset, copies):
+    model = gb.IntervalRegressor(preset=preset, **SMALL).fit(X, Y)
+    epochs = model._learned.epochs
+    assert len(epochs) == copies
+    assert len(set(epochs)) > 1
+    assert all(np.isfinite(model._learned.losses))
+
+
+def test_the_number_of_threads_does_not_matter():
+    found = []
+    before = torch.get_num_threads()
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        found.append(gb.IntervalRegressor(preset="fast", **SMALL).fit(X, Y).predict(X_NEW))
+    torch.set_num_threads(before)
+    np.testing.assert_array_equal(*found)
+
+
+def test_it_is_sharper_than_one_fully_connected_network():
+    scores = {}
+    for network in ("tabular", "plain"):
+        bands = gb.IntervalRegressor(network=network, preset="fast", random_state=0).fit(X, Y).predict_interval(X_NEW)
+        scores[network] = np.mean(gb.metrics.interval_score(Y_NEW, bands))
+    assert scores["tabular"] < scores["plain"]
+
+
+def test_seconds_end_the_training():
+    asked = {"hidden": (256, 256), "patience": 10_000, "max_epochs": 10_000, "random_state": 0}
+    started = time.monotonic()
+    model = gb.IntervalRegressor(preset=1.5, **asked).fit(X, Y)
+    assert time.monotonic() - started < 60
+    assert model.predict_interval(X_NEW).lower.shape == (2000,)
+
+
+@pytest.mark.parametrize("preset", ["quick", None, 0, -1, True, float("inf")])
+def test_other_presets_are_refused(preset):
+    with pytest.raises(ValueError, match=r"preset must be"):
+        gb.IntervalRegressor(preset=preset).fit(X, Y)
+
+
+def test_pavs_grid_comes_nested_from_one_training():
+    model = gb.IntervalRegressor("pav", preset="fast", **SMALL).fit(X, Y)
+    bands = model._learned.bands(read_table(X_NEW))
+    assert bands.shape == (10, 2000, 3)
+    assert (np.diff(bands[..., 0], axis=0) <= 0).all()
+    assert (np.diff(bands[..., 2], axis=0) >= 0).all()
+
+
+@pytest.mark.parametrize("method", ["conf-fw", "neg-ll", "high-q"])
+def test_methods_without_a_triple_use_the_network_too(method):
+    model = gb.IntervalRegressor(method, epochs=3, **SMALL).fit(X, Y)
+    assert model._learned.architecture.tabular
+
+
+@pytest.mark.filterwarnings("ignore::guardband.InsufficientCalibrationWarning")
+@pytest.mark.parametrize("n", [8, 40])
+def test_few_rows_do(n):
+    bands = gb.IntervalRegressor(max_epochs=20, **SMALL).fit(X[:n], Y[:n]).predict_interval(X_NEW)
+    assert np.isfinite(bands.point).all()
+
+
+def test_awkward_columns_do():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(X[:300], columns=list("abcdef"))
+    frame["constant"] = 3.0
+    frame["heavy"] = rng.standard_cauchy(300) ** 3
+    frame["two"] = rng.integers(2, size=300).astype(float)
+    frame["many"] = [f"c{i % 150}" for i in range(300)]
+    frame["missing"] = np.where(rng.random(300) < 0.5, np.nan, 1.0)
+    frame["all missing"] = np.nan
+    bands = gb.IntervalRegressor(preset="fast", max_epochs=20, **SMALL).fit(frame, Y[:300]).predict_interval(frame)
+    assert np.isfinite(bands.lower).all()
+
+
+def test_robust_numbers_come_first_and_are_drawn_in():
+    table = read_table(pd.DataFrame({"kind": ["a", "b", "a", "b", "a"], "x": [1.0, 2.0, np.nan, 4.0, 1e9]}))
+    encoder = TableEncoder.learn(table, robust=True)
+    found = encoder.encode(table)
+    assert encoder.numbers == 1
+    center, scale = 3.0, 250_000_003.0 - 1.75
+    z = (np.array([1.0, 2.0, 3.0, 4.0, 1e9]) - center) / scale
+    np.testing.assert_allclose(found[:, 0], z / np.sqrt(1 + (z / 3) ** 2), rtol=1e-5)
+    assert found[:, 0].max() < 3
+    np.testing.assert_array_equal(found[:, 1:], [[1, 0, 0], [0, 1, 0], [1, 0, 1], [0, 1, 0], [1, 0, 0]])
+    assert TableEncoder.from_dict(encoder.to_dict()) == encoder
+
+
+def test_batches_and_patience_suit_the_rows():
+    recipes = [suited(Recipe(), n, None, None) for n in (100, 2000, 10_000, 1_000_000)]
+    assert [recipe.batch_size for recipe in recipes] == [32, 64, 256, 256]
+    assert [recipe.patience for recipe in recipes] == [167, 17, 13, 8]
+    given = suited(Recipe(), 100, 10, 3)
+    assert (given.batch_size, given.patience) == (10, 3)

@@ -1,0 +1,69 @@
+import numpy as np
+import pytest
+import torch
+from scipy.stats import binom
+
+from guardband.nn.heads import Nest, Triple
+from guardband.nn.tabular import ByteDropout, TabularNetwork
+from guardband.training.stack import Row, Stack, why_not_stacked
+
+
+def network(seed, dropout=0.1, numbers=3):
+    torch.manual_seed(seed)
+    return TabularNetwork(5, numbers, (16, 8), "silu", dropout, lambda width: Triple(0.1).last(width, "softplus"))
+
+
+@pytest.mark.parametrize("numbers", [0, 3, 5])
+@pytest.mark.parametrize("groups", [1, 2, 4])
+def test_stacked_networks_are_each_alone(groups, numbers):
+    networks = [network(seed, numbers=numbers) for seed in range(4)]
+    x = torch.randn(groups, 7, 5)
+    assert why_not_stacked(networks, x[0]) is None
+    stacked, alone = Stack(networks), Row(networks)
+    for members in (stacked, alone):
+        members.train(False)
+    torch.testing.assert_close(stacked(x), alone(x))
+
+
+def test_each_stacked_network_has_its_own_rate_of_dropout():
+    rates = (0.0, 0.25, 0.5)
+    dropout = Stack([ByteDropoutNetwork(rate) for rate in rates])
+    dropout.train()
+    dropout.seed(0, torch.device("cpu"))
+    out = dropout(torch.ones(1, 100, 1000))
+    for own, rate in zip(out, rates, strict=True):
+        dropped = int((own == 0).sum())
+        assert binom.ppf(1e-6, 100_000, rate) <= dropped <= binom.ppf(1 - 1e-6, 100_000, rate)
+        np.testing.assert_allclose(own[own > 0].detach(), 1 / (1 - rate), rtol=1e-6)
+    dropout.seed(0, torch.device("cpu"))
+    assert torch.equal(dropout(torch.ones(1, 100, 1000)), out)
+
+
+class ByteDropoutNetwork(torch.nn.Module):
+    broadcasts = True
+
+    def __init__(self, rate):
+        super().__init__()
+        self.factor = torch.nn.Parameter(torch.ones(1))
+        self.dropout = ByteDropout(rate)
+
+    def forward(self, x):
+        return self.dropout(x * self.factor.unsqueeze(-2))
+
+
+def test_a_nest_has_the_bands_of_its_triples_in_their_order():
+    nest = Nest((0.1, 0.5, 0.02))
+    assert nest.quantiles == (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
+    outputs = np.arange(14.0).reshape(2, 7)
+    bands = nest.bands(outputs)
+    np.testing.assert_array_equal(bands[:, 0], [[1, 3, 5], [2, 3, 4], [0, 3, 6]])
+    torch.testing.assert_close(nest.bands(torch.from_numpy(outputs), torch), torch.from_numpy(bands))
+
+
+def test_the_loss_of_a_nest_is_that_of_its_triples_with_one_median():
+    nest, y = Nest((0.1, 0.4)), torch.randn(50, dtype=torch.float64)
+    outputs = torch.randn(50, 5, dtype=torch.float64).sort(-1).values
+    wide, narrow = (Triple(tau).loss().double() for tau in (0.1, 0.4))
+    middle = (y - outputs[:, 2]).abs().mean() / 2
+    expected = wide(outputs[:, [0, 2, 4]], y) + narrow(outputs[:, [1, 2, 3]], y) - middle
+    torch.testing.assert_close(nest.loss()(outputs, y), expected)
