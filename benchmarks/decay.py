@@ -15,7 +15,7 @@ def main() -> None:
     for decay in (0.0, 3e-4, 1e-3, 3e-3):
         lengths = []
         for epochs in EPOCHS:
-            fitted = gb.IntervalRegressor(epochs=epochs, weight_decay=decay, random_state=0).fit(X, y)
+            fitted = gb.IntervalRegressor(network="plain", epochs=epochs, weight_decay=decay, random_state=0).fit(X, y)
             lengths.append(gb.metrics.mean_length(y_new, fitted.predict_interval(X_new)) / oracle)
         shown = "  ".join(f"{n} epochs {length:.3f}" for n, length in zip(EPOCHS, lengths, strict=True))
         print(f"decay {decay:g}: {shown}", flush=True)

@@ -21,7 +21,6 @@ from guardband.training.squad import Squad, SquadState
 from guardband.training.task import Precision, Task
 from guardband.training.threads import allowed_threads, one_thread_each
 
-SMALL_STEP = 2**25
 """Multiplications in a step, forward, below which a second thread costs more than it brings."""
 
 HOST = torch.device("cpu")
@@ -74,7 +73,7 @@ class Fleet:
             held.enter_context(_matmul_precision(self._task.precision, self._task.device))
             threads = min(allowed_threads(), len(self._plan)) if self._task.in_threads else 1
             in_threads = self._task.engine == "stack" and threads > 1 and self._task.device.type == "cpu"
-            if self._small_steps() or in_threads:
+            if self._task.small or in_threads:
                 held.enter_context(one_thread_each())
                 if threads > 1:
                     self._pool = held.enter_context(ThreadPoolExecutor(threads, "guardband"))
@@ -204,14 +203,6 @@ class Fleet:
         gc.collect()
         if self._task.device.type == "cuda":
             torch.cuda.empty_cache()
-
-    def _small_steps(self) -> bool:
-        """Whether operations, of a network or of a whole stack, are so small that one thread each is best."""
-        task = self._task
-        table = task.rows is not None and task.rows.x.ndim == 2
-        numbers = sum(p.numel() for p in task.networks[0].parameters())
-        at_once = task.size if task.engine == "stack" else 1
-        return task.device.type == "cpu" and table and numbers * at_once * task.batch_size < SMALL_STEP
 
 
 def _to(state: State, device: torch.device) -> State:

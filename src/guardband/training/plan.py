@@ -66,7 +66,7 @@ def _most(task: Task, members: Sequence[int]) -> int:
     if task.device.type == "cuda":
         free = torch.cuda.mem_get_info(task.device)[0]
         return max(1, int(MEMORY_SHARE * free / _member_bytes(task, members[:TRIED])))
-    if task.engine == "stack" and task.in_threads:
+    if task.engine == "stack" and task.in_threads and not task.small:
         return -(-len(members) // CORES)
     if task.engine != "dense":
         return len(members)

@@ -20,6 +20,7 @@ from guardband.training.stack import Row, Stack, broadcasts, why_not_stacked
 from guardband.training.streaming import StreamedBatches
 
 Precision = Literal["float32", "tf32", "bf16"]
+SMALL_STEP = 2**25
 Engine = Literal["dense", "stack", "row"]
 
 
@@ -43,6 +44,14 @@ class Task:
     engine: Engine = "row"
     averaging: float = 0.0
     seed: int = 0
+
+    @property
+    def small(self) -> bool:
+        """Whether operations on a CPU, of a network or of a whole stack, are so small that one thread is best."""
+        table = self.rows is not None and self.rows.x.ndim == 2
+        numbers = sum(p.numel() for p in self.networks[0].parameters())
+        at_once = self.size if self.engine == "stack" else 1
+        return self.device.type == "cpu" and table and numbers * at_once * self.batch_size < SMALL_STEP
 
     @property
     def in_threads(self) -> bool:
