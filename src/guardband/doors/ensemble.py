@@ -21,9 +21,10 @@ from guardband.training.recipe import Recipe
 from guardband.training.stack import stack
 
 LARGEST_BATCH, SMALLEST_BATCH, BATCHES = 256, 32, 32
-FEWEST_STEPS = 500
+FEWEST_STEPS, MOST_STEPS = 500, 4000
 FEWEST_EPOCHS = 8
-"""A copy goes on for so many epochs beyond its best one, and for so many steps."""
+"""A copy goes on for so many epochs beyond its best one, but for no fewer and, if that is more than two epochs, no more
+than so many steps."""
 
 
 @dataclass(frozen=True)
@@ -110,5 +111,6 @@ def suited(recipe: Recipe, n: int, batch_size: int | None, patience: int | None)
     if batch_size is None:
         batch_size = min(LARGEST_BATCH, max(SMALLEST_BATCH, 2 ** round(math.log2(n / BATCHES))))
     if patience is None:
-        patience = max(FEWEST_EPOCHS, math.ceil(FEWEST_STEPS / max(1, n // batch_size)))
+        steps = max(1, n // batch_size)
+        patience = max(2, min(FEWEST_EPOCHS, math.ceil(MOST_STEPS / steps)), math.ceil(FEWEST_STEPS / steps))
     return replace(recipe, batch_size=batch_size, patience=patience)

@@ -15,7 +15,8 @@ from torch import Tensor, nn
 
 from guardband.nn.fully_connected import ACTIVATIONS, check_layers
 
-WAVES = 16
+MOST_WAVES, FEWEST_WAVES, ALL_WAVES = 16, 4, 1024
+"""Waves of a number: so many, or as many as make no more than the last in all; with fewer than the second, none."""
 WIDTH = 4
 FREQUENCY = 0.8
 """The deviation of the embedding's frequencies, of which one makes a whole wave over one unit of a robust scale."""
@@ -45,8 +46,9 @@ class TabularNetwork(nn.Module):
         check_layers(hidden, activation, dropout)
         self.numbers = numbers
         self.activation = ACTIVATIONS[activation]()
-        self.embedding = Waves(numbers) if numbers else None
-        width = in_features + numbers * (WIDTH - 1)
+        waves = min(MOST_WAVES, ALL_WAVES // numbers) if numbers else 0
+        self.embedding = Waves(numbers, waves) if waves >= FEWEST_WAVES else None
+        width = in_features + (0 if self.embedding is None else numbers * (WIDTH - 1))
         self.scale = nn.Parameter(torch.zeros(width))
         self.layers = nn.ModuleList(BroadcastLinear(a, b) for a, b in pairwise([width, *hidden]))
         self.dropout = ByteDropout(dropout)
@@ -91,11 +93,11 @@ class BroadcastLinear(nn.Linear):
 class Waves(nn.Module):
     """Each number with a few linear functions of cosines of itself, ``(..., n, k) -> (..., n, k * WIDTH)``."""
 
-    def __init__(self, numbers: int) -> None:
+    def __init__(self, numbers: int, waves: int) -> None:
         super().__init__()
-        self.frequency = nn.Parameter(2 * math.pi * FREQUENCY * torch.randn(numbers, WAVES))
-        self.phase = nn.Parameter(math.pi * (2 * torch.rand(numbers, WAVES) - 1))
-        self.weight = nn.Parameter(torch.randn(numbers, WAVES, WIDTH - 1) / math.sqrt(WAVES))
+        self.frequency = nn.Parameter(2 * math.pi * FREQUENCY * torch.randn(numbers, waves))
+        self.phase = nn.Parameter(math.pi * (2 * torch.rand(numbers, waves) - 1))
+        self.weight = nn.Parameter(torch.randn(numbers, waves, WIDTH - 1) / math.sqrt(waves))
         self.bias = nn.Parameter(torch.zeros(numbers, WIDTH - 1))
 
     def forward(self, x: Tensor) -> Tensor:
