@@ -11,10 +11,10 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from scipy.stats import betabinom
 
 from guardband.bands.levels import Levels
 from guardband.bands.ranks import marginal_rank
+from guardband.experiments.reproduce.claims import count_band
 
 MEASURES = ("coverage", "length", "score", "worst_slab", "mae", "fit_seconds", "predict_seconds")
 
@@ -38,11 +38,7 @@ def report(folder: Path) -> None:
 def inside_band(rows: pd.DataFrame) -> bool:
     """Whether the covered rows of all repetitions lie in the exact 99.9% band of split conformal."""
     n3, n2 = int(rows["n_test"].iloc[0]), int(rows["n_calibration"].iloc[0])
-    k = marginal_rank(Levels.of(0.9).values[0], n2)
-    one = betabinom.pmf(np.arange(n3 + 1), n3, k, n2 + 1 - k)
-    size = len(rows) * n3 + 1
-    cumulative = np.cumsum(np.clip(np.fft.irfft(np.fft.rfft(one, size) ** len(rows), size), 0, None))
-    low, high = np.searchsorted(cumulative, [0.0005, 0.9995])
+    low, high = count_band(len(rows), n3, marginal_rank(Levels.of(0.9).values[0], n2), n2)
     return bool(low <= rows["covered"].sum() <= high)
 
 

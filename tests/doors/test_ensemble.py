@@ -11,7 +11,9 @@ import guardband as gb
 from guardband.data.artificial import PaperModel
 from guardband.data.encoder import TableEncoder
 from guardband.data.table import read_table
+from guardband.doors.choice import SCORES, sharpest
 from guardband.doors.ensemble import suited
+from guardband.methods.method import Wish
 from guardband.training.recipe import Recipe
 
 X, Y = PaperModel(n_features=6).draw(1500, seed=1)
@@ -124,3 +126,39 @@ def test_batches_and_patience_suit_the_rows():
     assert [recipe.patience for recipe in recipes] == [167, 17, 13, 2]
     given = suited(Recipe(), 100, 10, 3)
     assert (given.batch_size, given.patience) == (10, 3)
+
+
+def test_auto_takes_a_score_by_rows_that_did_not_train(tmp_path):
+    x, y = PaperModel(n_features=2).draw(1000, seed=4)
+    model = gb.IntervalRegressor("auto", preset="fast", **SMALL).fit(x, y)
+    _, rows = model._learned.held_out
+    assert sorted(rows) == list(range(len(model._training_prints)))  # every row of D1 by the copy that did not see it
+    chosen = model.certificate_.method
+    assert chosen in SCORES
+    assert f"Chosen on the training rows alone: the epochs of 2 copies, the score {chosen}." in str(model.certificate_)
+    model.save(tmp_path / "m.guardband")
+    again = gb.load(tmp_path / "m.guardband")
+    assert again.certificate_ == model.certificate_
+    np.testing.assert_array_equal(again.predict_interval(x).lower, model.predict_interval(x).lower)
+    assert again.calibrate(*PaperModel(n_features=2).draw(100, seed=9)).certificate_.method == chosen
+
+
+@pytest.mark.parametrize("best", SCORES)
+def test_the_choice_is_the_least_interval_score(best):
+    """Bands made so that one score undoes what is wrong with them."""
+    rng = np.random.default_rng(0)
+    width = rng.uniform(0.2, 2, 5000)
+    y = rng.uniform(-1, 1, 5000)
+    y *= np.where((y > 0) & (best == "conf-nn"), 3 * width, width)
+    bands = {
+        "conf-nn": (-width / 3, 0 * width, width),  # too narrow by a factor on each side of the point
+        "cqr": (-width + 0.15, 0 * width, width - 0.15),  # by a constant
+        "cqr-r": (-width / 3, -width / 4, width / 3),  # by a share of the whole width
+    }[best]
+    assert sharpest(Wish(), np.stack(bands, -1)[None], y).name == best
+
+
+@pytest.mark.parametrize("asked", [{"network": "plain"}, {"epochs": 5}, {"point": "mean"}, {"ordering": "relu"}])
+def test_auto_needs_folds(asked):
+    with pytest.raises(ValueError, match="name a method"):
+        gb.IntervalRegressor("auto", **asked).fit(X, Y)

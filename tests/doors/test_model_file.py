@@ -110,7 +110,7 @@ def test_no_pickle_in_the_file(saved):
     assert b"pickle" not in body
     assert b"ctorch" not in body
     with safe_open(saved[0], framework="pt") as file:
-        assert json.loads(file.metadata()["guardband"])["schema"] == 1
+        assert json.loads(file.metadata()["guardband"])["schema"] == 2
 
 
 def rewritten(path, out, change):
@@ -121,7 +121,11 @@ def rewritten(path, out, change):
 
 
 def newer(tensors, metadata):
-    metadata["guardband"] = json.dumps(json.loads(metadata["guardband"]) | {"schema": 2})
+    metadata["guardband"] = json.dumps(json.loads(metadata["guardband"]) | {"schema": 3})
+
+
+def older(tensors, metadata):
+    metadata["guardband"] = json.dumps(json.loads(metadata["guardband"]) | {"schema": 1})
 
 
 def other_weight(tensors, metadata):
@@ -141,6 +145,7 @@ def no_json(tensors, metadata):
     ("change", "words"),
     [
         (newer, "newer guardband"),
+        (older, "older guardband"),
         (other_weight, "checksum does not match"),
         (other_level, "checksum does not match"),
         (no_json, "no guardband model"),

@@ -34,6 +34,7 @@ class Rule(ABC):
     axis is always there.
     """
 
+    method: str
     levels: Levels
     on_insufficient: OnInsufficient
 

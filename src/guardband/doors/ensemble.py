@@ -17,6 +17,7 @@ from guardband.nn.mixed import stack_losses
 from guardband.training.batches import Draw, Rows
 from guardband.training.epochs import FEWEST_TO_HOLD_OUT, Job, Progress, folds_of
 from guardband.training.members import State
+from guardband.training.predict import predict
 from guardband.training.recipe import Recipe
 from guardband.training.stack import stack
 
@@ -103,7 +104,13 @@ def learn_ensemble(
     )
     if not np.isfinite(learned.bands_of(lesson.x[:FEWEST_STEPS])).all():
         raise ValueError(f"Training diverged: bands are not finite. Lower learning_rate, found {recipe.learning_rate}.")
-    return learned
+    if held_out is None:
+        return learned
+    unseen = np.concatenate([draw.index.numpy() for draw in held_out])
+    copy = np.repeat(np.arange(ensemble.copies), [len(draw.index) for draw in held_out])
+    outputs = predict(members, lesson.x[unseen], device)[copy, np.arange(len(unseen))].astype(np.float64)
+    choices = f"the epochs of {ensemble.copies} copies"
+    return replace(learned, held_out=(lesson.target.bands_to_work(head.bands(outputs)), unseen), choices=choices)
 
 
 def suited(recipe: Recipe, n: int, batch_size: int | None, patience: int | None) -> Recipe:

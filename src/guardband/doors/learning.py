@@ -114,7 +114,9 @@ class Learned:
     """All that D1 taught: how to encode rows, the scale of the response, and the trained networks.
 
     ``losses`` are those on the held-out rows of D1 at the epoch kept, for networks that looked for it; ``dead``
-    says which had a side of no width when they were first trained.
+    says which had a side of no width when they were first trained; ``held_out`` are the bands of D1's rows by the
+    copy that did not see them, ``(K, n, 3)`` in work units, and which rows these are. ``choices`` says in words what
+    was chosen here.
     """
 
     encoder: Encoder
@@ -127,6 +129,8 @@ class Learned:
     device: torch.device
     losses: tuple[float, ...] = ()
     dead: tuple[bool, ...] = ()
+    held_out: tuple[Array, NDArray[np.intp]] | None = None
+    choices: str = ""
 
     def bands(self, table: Table) -> Array:
         """Return the bands of all networks in work units, ``(K, n, 3)``."""

@@ -29,6 +29,7 @@ from guardband.bands.certificate import Certificate
 from guardband.calibration.calibrated import Calibrated
 from guardband.data.encoder import encoder_from_dict
 from guardband.data.target import Target
+from guardband.doors.choice import AUTO
 from guardband.doors.learning import Builder, Learned, fitting, rebuild
 from guardband.doors.settings import Settings, resolve_device
 from guardband.exceptions import MissingModelFileError, ModelFileError
@@ -39,7 +40,7 @@ from guardband.nn.heads import Head
 if TYPE_CHECKING:
     from guardband.doors.table import IntervalRegressor
 
-SCHEMA = 1
+SCHEMA = 2
 CUSTOM = "custom"
 PRINTS = ("training_prints", "held_out_prints")
 
@@ -59,6 +60,8 @@ def save(model: IntervalRegressor, path: str | os.PathLike[str]) -> None:
         "target": asdict(learned.target),
         "in_features": learned.in_features,
         "epochs": list(learned.epochs),
+        "choices": learned.choices,
+        "score": model._rule.method if model._fitted_params["method"] == AUTO else None,
         "notes": None if calibrated is None else list(calibrated.notes),
         "certificate": None if calibrated is None else model.certificate_.to_dict(),
     }
@@ -116,11 +119,13 @@ def _restore(model: IntervalRegressor, entries: Mapping[str, Any], tensors: Mapp
         tuple(entries["epochs"]),
         entries["in_features"],
         asked.device,
+        choices=entries["choices"],
     )
     model.n_iter_ = max(entries["epochs"])
     for name in PRINTS:
         setattr(model, f"_{name}", tensors[name].numpy().view(np.uint64))
-    model._rule = asked.method.rule(asked.wish)
+    chosen = entries["score"]
+    model._rule = (asked.method if chosen is None else METHODS[chosen]).rule(asked.wish)
     model._fitted_params = model.get_params(deep=False)
     model._calibrated = None
     if entries["certificate"] is not None:
@@ -146,6 +151,8 @@ def _read(path: Path) -> tuple[str, dict[str, Tensor]]:
         raise ModelFileError(
             f"{path} was written by a newer guardband (schema {schema}; this version reads up to {SCHEMA}): upgrade."
         )
+    if schema is not None and schema < SCHEMA:
+        raise ModelFileError(f"{path} was written by an older guardband, whose networks differ: fit the model again.")
     if metadata.get("sha256") != _checksum(text, tensors):
         raise ModelFileError(f"{path} has been changed since it was written: its checksum does not match.")
     return text, tensors

@@ -11,6 +11,7 @@ import torch
 
 from guardband.bands.levels import Levels
 from guardband.data.target import Target
+from guardband.doors.choice import AUTO, SCORES
 from guardband.doors.ensemble import FEWEST_EPOCHS, LARGEST_BATCH, Ensemble, nest_of, suited
 from guardband.doors.learning import Architecture
 from guardband.methods.method import Method, Wish
@@ -59,6 +60,7 @@ class Settings:
     ensemble: Ensemble
     batch_size: int | None
     patience: int | None
+    chooses_score: bool
 
     def recipe_for(self, n: int) -> Recipe:
         """Return the recipe for so many rows."""
@@ -75,7 +77,8 @@ class Settings:
         network = params["network"]
         default, given_decay = _defaults(network, params["preset"]), params["weight_decay"]
         params = {name: default.get(name) if value is None else value for name, value in params.items()}
-        method = method_named(params["method"])
+        chooses_score = isinstance(params["method"], str) and params["method"] == AUTO
+        method = method_named(SCORES[0] if chooses_score else params["method"])
         wish = Wish(
             levels=Levels.of(params["confidence_level"], params["alpha"]),
             guarantee=params["guarantee"],
@@ -95,7 +98,7 @@ class Settings:
             raise ValueError(
                 f"{method.name} chooses its weight decay on D2: weight_decay must not be given, found {given_decay}."
             )
-        return cls(
+        settings = cls(
             method=method,
             wish=wish,
             architecture=Architecture(
@@ -121,7 +124,14 @@ class Settings:
             ensemble=_ensemble(params["preset"]),
             batch_size=params["batch_size"],
             patience=params["patience"],
+            chooses_score=chooses_score,
         )
+        if chooses_score and (settings.nest is None or settings.recipe.epochs != "early"):
+            raise ValueError(
+                'method="auto" chooses on the folds of network="tabular", which needs epochs="early", point="median", '
+                f"power=1 and the softplus ordering: name a method, such as {SCORES[0]!r}."
+            )
+        return settings
 
 
 def resolve_device(name: str) -> torch.device:

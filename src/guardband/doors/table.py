@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -25,6 +26,7 @@ from guardband.data.fingerprint import Prints, count_overlap, fingerprints, refu
 from guardband.data.split import split_rows
 from guardband.data.table import Table, as_array, read_table
 from guardband.data.target import Transform, read_target
+from guardband.doors.choice import sharpest
 from guardband.doors.ensemble import learn_ensemble
 from guardband.doors.learning import Builder, Learned, Lesson, learn
 from guardband.doors.progress import FitProgress
@@ -55,8 +57,9 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    method : {"conf-nn", "pav", "high-q", "neg-ll", "conf-fw", "qreg-un", "bayes", "cqr", "cqr-r"} or Method
-        "conf-nn" is split conformal on the scaled score, "pav" a selection from a grid of levels. The others are
+    method : {"conf-nn", "pav", "high-q", "neg-ll", "conf-fw", "qreg-un", "bayes", "cqr", "cqr-r", "auto"} or Method
+        "conf-nn" is split conformal on the scaled score, "pav" a selection from a grid of levels; "auto" takes
+        whichever of "conf-nn", "cqr" and "cqr-r" gives the least interval score on folds of D1. The others are
         those that the paper compares with, and two more conformal scores. "high-q", "neg-ll", "bayes" and
         "qreg-un" promise nothing: with the first two D2 chooses among networks.
     confidence_level, alpha : float or sequence of float
@@ -196,8 +199,12 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                 asked.target,
             )
             learned = _learned(lesson, asked, progress)
-        rule, prints = asked.method.rule(asked.wish), fingerprints(table, response)
-        calibrated = None
+        method, prints = asked.method, fingerprints(table, response)
+        if asked.chooses_score and learned.held_out is not None:
+            bands, rows = learned.held_out
+            method = sharpest(asked.wish, bands, learned.target.to_work(response[d1[rows]]))
+            learned = replace(learned, choices=f"{learned.choices}, the score {method.name}")
+        rule, calibrated = method.rule(asked.wish), None
         if len(d2):
             calibrated = _calibrated(
                 learned, rule, table.take(d2), response[d2], prints[d2], prints[d1], PREPARED_OUTSIDE
@@ -330,6 +337,8 @@ def _learned(lesson: Lesson, asked: Settings, progress: Progress) -> Learned:
 def _calibrated(
     learned: Learned, rule: Rule, table: Table, y: Array, prints: Prints, training_prints: Prints, *notes: str
 ) -> Calibrated:
+    if learned.choices:
+        notes += (f"Chosen on the training rows alone: {learned.choices}.",)
     shared = count_overlap(prints, training_prints)
     if shared:
         notes += (
