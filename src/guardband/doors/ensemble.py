@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from guardband.doors.learning import SEEDS_OF_A_COPY, Architecture, Learned, Lesson
+from guardband.doors.learning import ROWS_FOR_HEALTH, SEEDS_OF_A_COPY, Architecture, Learned, Lesson
 from guardband.methods.method import NetworkSpec
 from guardband.nn.heads import Head, Nest, Triple
 from guardband.nn.mixed import stack_losses
@@ -22,7 +22,7 @@ from guardband.training.recipe import Recipe
 from guardband.training.stack import stack
 
 LARGEST_BATCH, SMALLEST_BATCH, BATCHES = 256, 32, 32
-FEWEST_STEPS, MOST_STEPS = 500, 4000
+FEWEST_STEPS, MOST_STEPS = 300, 4000
 FEWEST_EPOCHS = 8
 """A copy goes on for so many epochs beyond its best one, but for no fewer and, if that is more than two epochs, no more
 than so many steps."""
@@ -102,7 +102,7 @@ def learn_ensemble(
         trained.losses,
         (False,) * ensemble.copies,
     )
-    if not np.isfinite(learned.bands_of(lesson.x[:FEWEST_STEPS])).all():
+    if not np.isfinite(learned.bands_of(lesson.x[:ROWS_FOR_HEALTH])).all():
         raise ValueError(f"Training diverged: bands are not finite. Lower learning_rate, found {recipe.learning_rate}.")
     if held_out is None:
         return learned
