@@ -158,6 +158,13 @@ def test_the_choice_is_the_least_interval_score(best):
     assert sharpest(Wish(), np.stack(bands, -1)[None], y).name == best
 
 
+@pytest.mark.filterwarnings("ignore::guardband.InsufficientCalibrationWarning")
+@pytest.mark.parametrize("n", [12, 60])
+def test_auto_does_with_few_rows(n):
+    model = gb.IntervalRegressor("auto", calibration_size=None, on_insufficient="raise", max_epochs=5, **SMALL)
+    assert model.fit(X[:n], Y[:n]).calibrate(X[100:200], Y[100:200]).certificate_.method in SCORES
+
+
 @pytest.mark.parametrize("asked", [{"network": "plain"}, {"epochs": 5}, {"point": "mean"}, {"ordering": "relu"}])
 def test_auto_needs_folds(asked):
     with pytest.raises(ValueError, match="name a method"):

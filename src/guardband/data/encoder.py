@@ -35,8 +35,13 @@ class NumberCode:
         present = values[~np.isnan(values)]
         if len(present) == 0:
             return cls(0.0, 1.0, 0.0, marks_missing=False)
-        center, scale = center_and_scale(present)
+        center, scale = cls.measure(present)
         return cls(center, scale or 1.0, float(np.median(present)), len(present) < len(values))
+
+    @staticmethod
+    def measure(present: NDArray[np.float64]) -> tuple[float, float]:
+        """Return the middle of values and their scale, 0 where they do not vary."""
+        return center_and_scale(present)
 
     def encode(self, column: Column) -> Matrix:
         """Return ``(n, 1)``, or ``(n, 2)`` with the mark of missing values."""
@@ -54,16 +59,11 @@ class NumberCode:
 class RobustCode(NumberCode):
     """Numbers less their median, in interquartile ranges, with values far out drawn in smoothly to at most three."""
 
-    @classmethod
-    def learn(cls, column: Column) -> RobustCode:
-        """Return the code learnt on the rows of D1."""
-        values = numbers_from(column)
-        present = values[~np.isnan(values)]
-        if len(present) == 0:
-            return cls(0.0, 1.0, 0.0, marks_missing=False)
+    @staticmethod
+    def measure(present: NDArray[np.float64]) -> tuple[float, float]:
+        """Return median and interquartile range, or half of the whole range where that is nothing."""
         low, center, high = (float(q) for q in np.quantile(present, [0.25, 0.5, 0.75]))
-        scale = high - low or float(np.ptp(present)) / 2
-        return cls(center, scale if scale > 0 else 1.0, center, len(present) < len(values))
+        return center, high - low or float(np.ptp(present)) / 2
 
     def encode(self, column: Column) -> Matrix:
         """Return ``(n, 1)``, or ``(n, 2)`` with the mark of missing values."""

@@ -10,7 +10,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from guardband.doors.learning import ROWS_FOR_HEALTH, SEEDS_OF_A_COPY, Architecture, Learned, Lesson
+from guardband.doors.learning import (
+    ROWS_FOR_HEALTH,
+    SEEDS_OF_A_COPY,
+    Architecture,
+    Learned,
+    Lesson,
+    refuse_divergence,
+    refuse_infinite,
+)
 from guardband.methods.method import NetworkSpec
 from guardband.nn.heads import Head, Nest, Triple
 from guardband.nn.mixed import stack_losses
@@ -54,8 +62,9 @@ def learn_ensemble(
     *,
     device: torch.device,
     progress: Progress,
+    keeps_held_out: bool = False,
 ) -> Learned:
-    """Return the copies. With a number of epochs given, all of them train on all rows."""
+    """Return the copies, with bands of held-out rows if asked. Given a number of epochs, all train on all rows."""
     n, width = lesson.x.shape
     rows = Rows(
         torch.from_numpy(lesson.x).to(device),
@@ -86,8 +95,7 @@ def learn_ensemble(
         progress=progress,
         after_epoch=is_over if ensemble.seconds < math.inf else None,
     ).train()
-    if 0 in trained.epochs:
-        raise ValueError("Training diverged: no epoch had a finite loss. Lower the learning rate.")
+    refuse_divergence(trained)
     members = stack(networks, rows.x[:2])
     members.restore(trained.state)
     learned = Learned(
@@ -102,15 +110,16 @@ def learn_ensemble(
         trained.losses,
         (False,) * ensemble.copies,
     )
-    if not np.isfinite(learned.bands_of(lesson.x[:ROWS_FOR_HEALTH])).all():
-        raise ValueError(f"Training diverged: bands are not finite. Lower learning_rate, found {recipe.learning_rate}.")
+    refuse_infinite(learned.bands_of(lesson.x[:ROWS_FOR_HEALTH]), recipe)
     if held_out is None:
+        return learned
+    learned = replace(learned, choices=f"the epochs of {ensemble.copies} copies")
+    if not keeps_held_out:
         return learned
     unseen = np.concatenate([draw.index.numpy() for draw in held_out])
     copy = np.repeat(np.arange(ensemble.copies), [len(draw.index) for draw in held_out])
     outputs = predict(members, lesson.x[unseen], device)[copy, np.arange(len(unseen))].astype(np.float64)
-    choices = f"the epochs of {ensemble.copies} copies"
-    return replace(learned, held_out=(lesson.target.bands_to_work(head.bands(outputs)), unseen), choices=choices)
+    return replace(learned, held_out=(lesson.target.bands_to_work(head.bands(outputs)), unseen))
 
 
 def suited(recipe: Recipe, n: int, batch_size: int | None, patience: int | None) -> Recipe:

@@ -238,8 +238,7 @@ class _Fleet:
             progress=progress,
         )
         trained = job.train()
-        if 0 in trained.epochs:
-            raise ValueError("Training diverged: no epoch had a finite loss. Lower the learning rate.")
+        refuse_divergence(trained)
         return trained
 
     def _network(self, i: int, attempt: int) -> nn.Module:
@@ -257,9 +256,7 @@ class _Fleet:
         looked_at = np.random.default_rng(part.seed).permutation(len(part.x))[:ROWS_FOR_HEALTH]
         members.restore({name: t[own] for name, t in trained.state.items()})
         bands = self._specs[0].head.bands(predict(members, part.x[looked_at], self._device).astype(np.float64))
-        if not np.isfinite(bands).all():
-            rate = self._recipe.learning_rate
-            raise ValueError(f"Training diverged: bands are not finite. Lower learning_rate, found {rate}.")
+        refuse_infinite(bands, self._recipe)
         return bands, looked_at
 
     def _dead(self, trained: Trained, members: Sequence[Members]) -> NDArray[np.bool_]:
@@ -313,6 +310,18 @@ def _replace(trained: Trained, which: Sequence[int], fresh: Trained) -> Trained:
         for name in state:
             state[name][i] = fresh.state[name][j]
     return Trained(state, tuple(epochs), tuple(losses))
+
+
+def refuse_divergence(trained: Trained) -> None:
+    """Raise if a network has kept no epoch."""
+    if 0 in trained.epochs:
+        raise ValueError("Training diverged: no epoch had a finite loss. Lower the learning rate.")
+
+
+def refuse_infinite(bands: Array, recipe: Recipe) -> None:
+    """Raise if bands are not finite."""
+    if not np.isfinite(bands).all():
+        raise ValueError(f"Training diverged: bands are not finite. Lower learning_rate, found {recipe.learning_rate}.")
 
 
 def _refuse_other_outputs(network: nn.Module, head: Head, x: torch.Tensor) -> None:

@@ -327,7 +327,14 @@ def _learned(lesson: Lesson, asked: Settings, progress: Progress) -> Learned:
     architecture, recipe = lesson.fitting(asked.architecture), asked.recipe_for(len(lesson.y))
     if asked.nest is not None:
         return learn_ensemble(
-            lesson, asked.nest, architecture, recipe, asked.ensemble, device=asked.device, progress=progress
+            lesson,
+            asked.nest,
+            architecture,
+            recipe,
+            asked.ensemble,
+            device=asked.device,
+            progress=progress,
+            keeps_held_out=asked.chooses_score,
         )
     specs = asked.method.networks(asked.wish)
     (learned,) = learn([lesson], specs, architecture, recipe, device=asked.device, progress=progress)
