@@ -110,7 +110,7 @@ def test_no_pickle_in_the_file(saved):
     assert b"pickle" not in body
     assert b"ctorch" not in body
     with safe_open(saved[0], framework="pt") as file:
-        assert json.loads(file.metadata()["guardband"])["schema"] == 2
+        assert json.loads(file.metadata()["guardband"])["schema"] == 3
 
 
 def rewritten(path, out, change):
@@ -121,11 +121,11 @@ def rewritten(path, out, change):
 
 
 def newer(tensors, metadata):
-    metadata["guardband"] = json.dumps(json.loads(metadata["guardband"]) | {"schema": 3})
+    metadata["guardband"] = json.dumps(json.loads(metadata["guardband"]) | {"schema": 4})
 
 
 def older(tensors, metadata):
-    metadata["guardband"] = json.dumps(json.loads(metadata["guardband"]) | {"schema": 1})
+    metadata["guardband"] = json.dumps(json.loads(metadata["guardband"]) | {"schema": 2})
 
 
 def other_weight(tensors, metadata):

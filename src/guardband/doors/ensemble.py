@@ -30,7 +30,7 @@ from guardband.training.recipe import Recipe
 from guardband.training.stack import stack
 
 LARGEST_BATCH, SMALLEST_BATCH, BATCHES = 256, 32, 32
-FEWEST_STEPS, MOST_STEPS = 300, 4000
+FEWEST_STEPS, MOST_STEPS = 200, 4000
 FEWEST_EPOCHS = 8
 """A copy goes on for so many epochs beyond its best one, but for no fewer and, if that is more than two epochs, no more
 than so many steps."""

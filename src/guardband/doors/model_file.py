@@ -12,7 +12,7 @@ import numbers
 import os
 import tempfile
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -40,7 +40,7 @@ from guardband.nn.heads import Head
 if TYPE_CHECKING:
     from guardband.doors.table import IntervalRegressor
 
-SCHEMA = 2
+SCHEMA = 3
 CUSTOM = "custom"
 PRINTS = ("training_prints", "held_out_prints")
 
@@ -59,6 +59,7 @@ def save(model: IntervalRegressor, path: str | os.PathLike[str]) -> None:
         "encoder": learned.encoder.to_dict(),
         "target": asdict(learned.target),
         "in_features": learned.in_features,
+        "hidden": list(learned.architecture.hidden),
         "epochs": list(learned.epochs),
         "choices": learned.choices,
         "score": model._rule.method if model._fitted_params["method"] == AUTO else None,
@@ -103,7 +104,7 @@ def _restore(model: IntervalRegressor, entries: Mapping[str, Any], tensors: Mapp
     if asked.nest is not None:
         heads = (asked.nest,) * len(entries["epochs"])
     encoder = encoder_from_dict(entries["encoder"])
-    architecture = fitting(asked.architecture, encoder)
+    architecture = fitting(replace(asked.architecture, hidden=tuple(entries["hidden"])), encoder)
     members = rebuild(architecture, heads, entries["in_features"], asked.device)
     prefix = "weights."
     members.restore({name.removeprefix(prefix): t for name, t in tensors.items() if name.startswith(prefix)})

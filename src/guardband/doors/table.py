@@ -324,7 +324,8 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def _learned(lesson: Lesson, asked: Settings, progress: Progress) -> Learned:
-    architecture, recipe = lesson.fitting(asked.architecture), asked.recipe_for(len(lesson.y))
+    n = len(lesson.y)
+    architecture, recipe = lesson.fitting(asked.architecture_for(n)), asked.recipe_for(n)
     if asked.nest is not None:
         return learn_ensemble(
             lesson,

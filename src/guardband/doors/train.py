@@ -212,7 +212,7 @@ def _loss(loss: Any, size: int, device: torch.device) -> LossFunction:
     copies = {id(own): copy.deepcopy(own).to(device) if isinstance(own, nn.Module) else own for own in losses}
     moved = [copies[id(own)] for own in losses]
     for own in moved:
-        serves = {tuple(b.shape) for b in own.buffers()} if isinstance(own, MemberLoss) else set()
+        serves = {getattr(own, name).shape for name in own.per_member} if isinstance(own, MemberLoss) else set()
         if not serves <= ({(), (1,)} if isinstance(loss, list | tuple) else {(), (size,)}):
             raise ValueError(f"A loss must have one level, or one per network, {size}, found {own}.")
     return stack_losses(moved, device) if isinstance(loss, list | tuple) else moved[0]

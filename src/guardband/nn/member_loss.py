@@ -42,13 +42,14 @@ class MemberLoss(nn.Module):
         """Return the loss of some of the networks, in the order given."""
         some = copy.copy(self)
         own = {name: getattr(self, name) for name in self.per_member}
-        some._buffers = {name: value[list(members)] if value.ndim else value for name, value in own.items()}
+        taken = {name: value[list(members)] if value.ndim else value for name, value in own.items()}
+        some._buffers = self._buffers | taken
         return some
 
     def together(self: Loss, others: Sequence[Loss]) -> Loss:
         """Return one loss for as many networks: this one's kind, with each other's own numbers."""
         one = copy.copy(self)
-        one._buffers = {
+        one._buffers = self._buffers | {
             name: torch.stack([getattr(other, name).reshape(()) for other in others]) for name in self.per_member
         }
         return one

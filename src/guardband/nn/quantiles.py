@@ -54,16 +54,19 @@ class QuantileLoss(MemberLoss):
     2.1
     """
 
+    levels: Tensor
+
     def __init__(self, quantiles: Sequence[float]) -> None:
         super().__init__()
         self.quantiles = checked_quantiles(quantiles)
         self.columns = len(self.quantiles)  # type: ignore[misc]
+        self.register_buffer("levels", torch.tensor(self.quantiles), persistent=False)
 
     def rows(self, outputs: Tensor, y: Tensor) -> Tensor:
         """Return the loss of every row, ``(..., n, Q), (..., n) -> (..., n)``."""
         self._check_shapes(outputs, y)
         residual = y.unsqueeze(-1) - outputs
-        levels = torch.tensor(self.quantiles, dtype=outputs.dtype, device=outputs.device)
+        levels = self.levels.to(outputs)
         return torch.maximum(levels * residual, (levels - 1) * residual).sum(-1)
 
     def extra_repr(self) -> str:

@@ -21,8 +21,6 @@ from guardband.training.squad import Squad, SquadState
 from guardband.training.task import Precision, Task
 from guardband.training.threads import allowed_threads, one_thread_each
 
-"""Multiplications in a step, forward, below which a second thread costs more than it brings."""
-
 HOST = torch.device("cpu")
 Saved = list[dict[str, Any]]
 

@@ -31,15 +31,17 @@ class Stack(Members):
         self._trained = [p for p in self._parameters.values() if p.requires_grad]
         self._named = _saved_names(networks[0])
         self.broadcasts = broadcasts(networks[0])
+        if self.broadcasts:
+            _hold(self._skeleton, self._parameters, self._buffers)
 
     def __call__(self, x: Tensor) -> Tensor:
         """Return all outputs, ``(G, n, ...) -> (M, n, C)``."""
         groups = len(x)
         if self.broadcasts:
             own = x if groups in (1, self.size) else x.repeat_interleave(self.size // groups, dim=0)
-            return self._one(self._parameters, self._buffers, own)
-        if groups == 1:
-            out: Tensor = _each(self._one, None)(self._parameters, self._buffers, x[0])
+            out: Tensor = self._skeleton(own)
+        elif groups == 1:
+            out = _each(self._one, None)(self._parameters, self._buffers, x[0])
         elif groups == self.size:
             out = _each(self._one, 0)(self._parameters, self._buffers, x)
         else:
@@ -148,6 +150,14 @@ def stack(networks: Sequence[nn.Module], example: Tensor) -> Members:
     if why_not_stacked(networks, example) is None:
         return Stack(networks)
     return Row([copy.deepcopy(network) for network in networks])
+
+
+def _hold(network: nn.Module, parameters: State, buffers: State) -> None:
+    """Let a network hold these tensors as its own: to lend them for each call takes longer than a small step."""
+    for name, t in (parameters | buffers).items():
+        path, _, last = name.rpartition(".")
+        owner = network.get_submodule(path)
+        (owner._parameters if name in parameters else owner._buffers)[last] = t  # type: ignore[assignment]
 
 
 def broadcasts(network: nn.Module) -> bool:

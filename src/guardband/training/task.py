@@ -21,6 +21,7 @@ from guardband.training.streaming import StreamedBatches
 
 Precision = Literal["float32", "tf32", "bf16"]
 SMALL_STEP = 2**25
+"""Multiplications in a step, forward, below which a second thread costs more than it brings."""
 Engine = Literal["dense", "stack", "row"]
 
 
