@@ -3,7 +3,7 @@ import threading
 import pytest
 import torch
 
-from guardband.training.batches import Draw, LoaderBatches, ResidentBatches, Rows
+from guardband.training.batches import Draw, LoaderBatches, ResidentBatches, Rows, steps_of
 from guardband.training.streaming import StreamedBatches
 from guardband.training.task import grouped
 
@@ -87,3 +87,12 @@ def test_a_loader_serves_all_members():
     assert batch.x.shape == (1, 5, 3)
     assert batch.y.shape == (4, 5)
     assert LoaderBatches(iter([]), CPU, 1).steps() == 0
+
+
+def test_parts_of_a_pass_make_a_pass():
+    whole, parted = Draw(torch.arange(100, 203), 3), Draw(torch.arange(100, 203), 3, parts=4)
+    for turn in (1, 2):
+        together = torch.cat([parted.order(epoch) for epoch in range(4 * turn - 3, 4 * turn + 1)])
+        assert together.equal(whole.order(turn))
+    assert parted.order(0).equal(whole.order(0))
+    assert steps_of([parted], 10) == max(-(-len(parted.order(epoch)) // 10) for epoch in range(1, 5)) == 3

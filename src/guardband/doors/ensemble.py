@@ -34,6 +34,10 @@ FEWEST_STEPS, MOST_STEPS = 200, 4000
 FEWEST_EPOCHS = 8
 """A copy goes on for so many epochs beyond its best one, but for no fewer and, if that is more than two epochs, no more
 than so many steps."""
+LONGEST_EPOCH = 1000
+"""An epoch has at most so many steps: those of long tables are parts of a pass."""
+MOST_HELD_OUT = 20_000
+"""Rows by which a copy is stopped: more would say no more, and would not train."""
 
 
 @dataclass(frozen=True)
@@ -74,8 +78,10 @@ def learn_ensemble(
     whole = Draw(torch.arange(n), lesson.seed)
     draws, held_out = (whole,) * ensemble.copies, None
     if recipe.epochs == "early" and n >= max(FEWEST_TO_HOLD_OUT, ensemble.copies):
-        folds = folds_of(whole, ensemble.copies)
-        draws, held_out = tuple(rest for _, rest in folds), tuple(fold for fold, _ in folds)
+        folds = folds_of(whole, max(ensemble.copies, math.ceil(n / MOST_HELD_OUT)))[: ensemble.copies]
+        parts = math.ceil(n / (recipe.batch_size * LONGEST_EPOCH))
+        draws = tuple(replace(rest, parts=parts) for _, rest in folds)
+        held_out = tuple(fold for fold, _ in folds)
     seeds = [lesson.seed + SEEDS_OF_A_COPY * copy for copy in range(ensemble.copies)]
     networks = tuple(architecture.build(width, head, seed, device) for seed in seeds)
     ends = time.monotonic() + ensemble.seconds
@@ -127,6 +133,6 @@ def suited(recipe: Recipe, n: int, batch_size: int | None, patience: int | None)
     if batch_size is None:
         batch_size = min(LARGEST_BATCH, max(SMALLEST_BATCH, 2 ** round(math.log2(n / BATCHES))))
     if patience is None:
-        steps = max(1, n // batch_size)
+        steps = min(LONGEST_EPOCH, max(1, n // batch_size))
         patience = max(2, min(FEWEST_EPOCHS, math.ceil(MOST_STEPS / steps)), math.ceil(FEWEST_STEPS / steps))
     return replace(recipe, batch_size=batch_size, patience=patience)

@@ -57,14 +57,24 @@ class Rows:
 
 @dataclass(frozen=True)
 class Draw:
-    """Some rows, by position ``(n,)`` on the host, and the seed of the order in which they are drawn."""
+    """Some rows, by position ``(n,)`` on the host, and the seed of the order in which they are drawn.
+
+    An epoch is a pass over all of them, or one of several ``parts`` of a pass.
+    """
 
     index: Tensor
     seed: int
+    parts: int = 1
 
     def order(self, epoch: int) -> Tensor:
-        """Return the positions in this epoch's order: it depends on the seed and the epoch alone."""
-        generator = torch.Generator().manual_seed(mixed_seed(self.seed, epoch))
+        """Return the positions in this epoch's order, all for epoch 0: it depends on the seed and the epoch alone."""
+        if self.parts == 1 or epoch == 0:
+            return self._shuffled(epoch)
+        passes, part = divmod(epoch - 1, self.parts)
+        return self._shuffled(passes + 1).tensor_split(self.parts)[part]
+
+    def _shuffled(self, turn: int) -> Tensor:
+        generator = torch.Generator().manual_seed(mixed_seed(self.seed, turn))
         return self.index.index_select(0, torch.randperm(len(self.index), generator=generator))
 
 
@@ -96,7 +106,7 @@ def _shuffler() -> ThreadPoolExecutor:
 
 def steps_of(draws: Sequence[Draw], batch_size: int) -> int:
     """Return the number of batches of nearly equal size that make an epoch."""
-    return -(-len(draws[0].index) // batch_size)
+    return -(-len(draws[0].index) // (batch_size * draws[0].parts))
 
 
 HeldOut = Sequence[Draw] | Iterable[Any]
