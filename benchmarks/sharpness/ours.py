@@ -1,6 +1,6 @@
 """One of guardband's presets on one split, as ``peers.py`` does it for the others.
 
-python ours.py PRESET FOLDER
+python ours.py PRESET FOLDER DEVICE
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import guardband as gb
 
 def main() -> None:
     """Run the preset that the command line names."""
-    preset, folder = sys.argv[1], Path(sys.argv[2])
+    preset, folder, device = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
     d1, d2, d3 = (pd.read_parquet(folder / f"{part}.parquet") for part in ("d1", "d2", "d3"))
     started = time.perf_counter()
-    model = gb.IntervalRegressor(preset=preset, calibration_size=None, random_state=0)
+    model = gb.IntervalRegressor(preset=preset, calibration_size=None, device=device, random_state=0)
     model.fit(d1.iloc[:, :-1], d1.iloc[:, -1]).calibrate(d2.iloc[:, :-1], d2.iloc[:, -1])
     fitted = time.perf_counter()
     bands = model.predict_interval(d3.iloc[:, :-1])

@@ -1,7 +1,7 @@
 """One peer on one split: trains on D1, calibrates on D2, gives 90% intervals for D3; in the peers' own environment.
 
-python peers.py PEER FOLDER: FOLDER holds d1.parquet, d2.parquet and d3.parquet, whose last column is the response;
-bands.npz is written there, with lower, point, upper and the seconds of fit (calibration included) and predict.
+python peers.py PEER FOLDER DEVICE: FOLDER holds d1.parquet, d2.parquet and d3.parquet, whose last column is the
+response; bands.npz is written there, with lower, point, upper and the seconds of fit (calibration included) and predict.
 
 Each library is used as its documentation says, with its defaults but for the loss.
 """
@@ -30,15 +30,16 @@ Predictor = Callable[[pd.DataFrame], np.ndarray]
 def main() -> None:
     """Run the peer that the command line names."""
     warnings.filterwarnings("ignore")
-    name, folder = sys.argv[1], Path(sys.argv[2])
+    name, folder, device = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
     (x1, y1), (x2, y2), (x3, _) = (_parts(pd.read_parquet(folder / f"{part}.parquet")) for part in ("d1", "d2", "d3"))
     x1, x2, x3 = _with_categories(x1, x2, x3)
     started = time.perf_counter()
     if name in MAPIE:
         predict = _mapie(MAPIE[name], x1, y1, x2, y2)
+    elif name in NETWORKS:
+        predict = _cqr(_pytabkit(NETWORKS[name], device, x1, y1), x2, y2)
     else:
-        quantiles = PEERS[name](x1, y1)
-        predict = _cqr(quantiles, x2, y2)
+        predict = _cqr(PEERS[name](x1, y1), x2, y2)
     fitted = time.perf_counter()
     bands = predict(x3)
     predicted = time.perf_counter()
@@ -144,27 +145,19 @@ def _ngboost(x1: pd.DataFrame, y1: np.ndarray) -> Predictor:
 # ---------------------------------------------------------------------------------------------------------- networks
 
 
-def _pytabkit(kind: str) -> Callable[[pd.DataFrame, np.ndarray], Predictor]:
-    def fit(x1: pd.DataFrame, y1: np.ndarray) -> Predictor:
-        import pytabkit
+def _pytabkit(kind: str, device: str, x1: pd.DataFrame, y1: np.ndarray) -> Predictor:
+    import pytabkit
 
-        metric = f"multi_pinball({','.join(map(str, LEVELS))})"
-        make = getattr(pytabkit, kind)
-        model = make(device="cpu", random_state=SEED, train_metric_name=metric, val_metric_name=metric)
-        model.fit(x1, y1)
-        return lambda x: np.sort(np.asarray(model.predict(x)), axis=1)
-
-    return fit
+    metric = f"multi_pinball({','.join(map(str, LEVELS))})"
+    make = getattr(pytabkit, kind)
+    model = make(device=device, random_state=SEED, train_metric_name=metric, val_metric_name=metric)
+    model.fit(x1, y1)
+    return lambda x: np.sort(np.asarray(model.predict(x)), axis=1)
 
 
 MAPIE = {"lightgbm": _lightgbm, "hist-gradient-boosting": _hist_gradient_boosting}
-PEERS = {
-    "catboost": _catboost,
-    "quantile-forest": _quantile_forest,
-    "ngboost": _ngboost,
-    "realmlp": _pytabkit("RealMLP_TD_Regressor"),
-    "tabm": _pytabkit("TabM_D_Regressor"),
-}
+PEERS = {"catboost": _catboost, "quantile-forest": _quantile_forest, "ngboost": _ngboost}
+NETWORKS = {"realmlp": "RealMLP_TD_Regressor", "tabm": "TabM_D_Regressor"}
 
 if __name__ == "__main__":
     main()

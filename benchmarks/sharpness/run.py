@@ -2,10 +2,11 @@
 
 python benchmarks/sharpness/run.py -o FOLDER [--tables bike house] [--methods catboost guardband-default]
     [--repetitions 10] [--environments FOLDER] [--file TABLE.csv --target COLUMN]
+    [--jobs 1] [--threads 2] [--device cpu]
 
 Every cell is one method on one split in a process of its own; a run that was stopped goes on where it stopped. Peers
-run in environments of their own, made by environments.sh. The table and the plot are made by report.py, at the end
-and by itself.
+run in environments of their own, made by environments.sh. Several jobs at a time have cores of their own, as many each
+as they have threads. The table and the plot are made by report.py, at the end and by itself.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ from __future__ import annotations
 import argparse
 import csv
 import os
+import queue
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 import numpy as np
@@ -32,7 +35,7 @@ OURS = {"guardband-fast": "fast", "guardband-default": "default", "guardband-bes
 TREES = ("lightgbm", "hist-gradient-boosting", "catboost", "quantile-forest", "ngboost")
 NETWORKS = ("realmlp", "tabm")
 COLUMNS = ("table", "method", "repetition", "n_test", "n_calibration", "covered", "coverage", "length", "score")
-COLUMNS += ("worst_slab", "mae", "fit_seconds", "predict_seconds")
+COLUMNS += ("worst_slab", "mae", "fit_seconds", "predict_seconds", "device")
 
 
 def main() -> None:
@@ -43,22 +46,39 @@ def main() -> None:
     done = set()
     if results.exists():
         frame = pd.read_csv(results)
+        frame = frame[frame["device"] == asked.device]
         done = set(zip(frame["table"], frame["method"], frame["repetition"], strict=True))
     tables = [asked.file.stem] if asked.file else asked.tables
     cells = [(t, m, r) for r in range(asked.repetitions) for t in tables for m in asked.methods]
-    with Progress() as progress:
-        task = progress.add_task("", total=len(cells))
-        for cell in cells:
-            progress.update(task, description=" ".join(map(str, cell)))
-            if cell not in done:
-                row = run_cell(*cell, asked)
+    cores = shares_of_cores(asked.jobs, asked.threads)
+    with Progress() as progress, ThreadPoolExecutor(asked.jobs) as pool:
+        task = progress.add_task("", total=len(cells), completed=len(done & set(cells)))
+        running = [pool.submit(run_cell, *cell, asked, cores) for cell in cells if cell not in done]
+        try:
+            for finished in as_completed(running):
+                row = finished.result()
                 with results.open("a", newline="") as file:
                     writer = csv.DictWriter(file, COLUMNS)
                     if file.tell() == 0:
                         writer.writeheader()
                     writer.writerow(row)
-            progress.advance(task)
+                progress.update(task, advance=1, description=f"{row['table']} {row['method']} {row['repetition']}")
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
     report(asked.output)
+
+
+def shares_of_cores(jobs: int, threads: int) -> queue.SimpleQueue[list[str]]:
+    """Return for each job what begins its command: one alone has all cores, several have some of their own."""
+    shares: queue.SimpleQueue[list[str]] = queue.SimpleQueue()
+    usable = sorted(os.sched_getaffinity(0)) if jobs > 1 else []
+    if len(usable) < jobs * threads and jobs > 1:
+        raise SystemExit(f"{jobs} jobs of {threads} threads need as many cores, found {len(usable)}.")
+    for job in range(jobs):
+        own = usable[job * threads : (job + 1) * threads]
+        shares.put(["taskset", "-c", ",".join(map(str, own))] if own else [])
+    return shares
 
 
 def arguments() -> argparse.Namespace:
@@ -73,25 +93,33 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--repetitions", type=int, default=10)
     parser.add_argument("--environments", type=Path, default=HERE / "environments")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="where networks train")
     asked = parser.parse_args()
     if (asked.file is None) != (asked.target is None):
         parser.error("--file and --target go together")
     return asked
 
 
-def run_cell(name: str, method: str, repetition: int, asked: argparse.Namespace) -> dict[str, object]:
+def run_cell(
+    name: str, method: str, repetition: int, asked: argparse.Namespace, cores: queue.SimpleQueue[list[str]]
+) -> dict[str, object]:
     """Return the row of one method on one split."""
     x, y = any_table(asked.file, asked.target) if asked.file else table(name)
     parts = split(len(y), repetition)
     with tempfile.TemporaryDirectory() as folder:
         for part, rows in zip(("d1", "d2", "d3"), parts, strict=True):
             x.iloc[rows].assign(**{"the response": y[rows]}).to_parquet(Path(folder) / f"{part}.parquet", index=False)
-        subprocess.run(
-            [*command(method, asked.environments), folder],
-            check=True,
-            env=os.environ | {"OMP_NUM_THREADS": str(asked.threads)},
-            stdout=subprocess.DEVNULL,
-        )
+        own = cores.get()
+        try:
+            subprocess.run(
+                [*own, *command(method, asked.environments), folder, asked.device],
+                check=True,
+                env=os.environ | {"OMP_NUM_THREADS": str(asked.threads)},
+                stdout=subprocess.DEVNULL,
+            )
+        finally:
+            cores.put(own)
         found = np.load(Path(folder) / "bands.npz")
         bands = gb.Intervals(found["lower"], found["point"], found["upper"], confidence_level=0.9)
     y3, x3 = y[parts[2]], x.iloc[parts[2]]
@@ -112,6 +140,7 @@ def run_cell(name: str, method: str, repetition: int, asked: argparse.Namespace)
         "mae": np.abs(bands.point - y3).mean(),
         "fit_seconds": fit,
         "predict_seconds": predict,
+        "device": asked.device,
     }
 
 

@@ -60,6 +60,7 @@ def save(model: IntervalRegressor, path: str | os.PathLike[str]) -> None:
         "target": asdict(learned.target),
         "in_features": learned.in_features,
         "hidden": list(learned.architecture.hidden),
+        "dropout": learned.architecture.dropout,
         "epochs": list(learned.epochs),
         "choices": learned.choices,
         "score": model._rule.method if model._fitted_params["method"] == AUTO else None,
@@ -104,7 +105,8 @@ def _restore(model: IntervalRegressor, entries: Mapping[str, Any], tensors: Mapp
     if asked.nest is not None:
         heads = (asked.nest,) * len(entries["epochs"])
     encoder = encoder_from_dict(entries["encoder"])
-    architecture = fitting(replace(asked.architecture, hidden=tuple(entries["hidden"])), encoder)
+    shape = {"hidden": tuple(entries["hidden"]), "dropout": entries["dropout"]}
+    architecture = fitting(replace(asked.architecture, **shape), encoder)
     members = rebuild(architecture, heads, entries["in_features"], asked.device)
     prefix = "weights."
     members.restore({name.removeprefix(prefix): t for name, t in tensors.items() if name.startswith(prefix)})

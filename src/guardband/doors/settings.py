@@ -29,9 +29,7 @@ FULLY_CONNECTED: dict[str, Any] = {
 }
 NETWORKS: dict[str, dict[str, Any]] = {
     "tabular": {
-        "hidden": (256, 256, 256),
         "activation": "silu",
-        "dropout": 0.1,
         "ordering": "softplus",
         "epochs": "early",
         "learning_rate": 0.003,
@@ -44,9 +42,19 @@ NETWORKS: dict[str, dict[str, Any]] = {
 AVERAGING = 2.0
 """Over how many epochs the parameters of the network for tables are averaged."""
 COPIES = {"fast": 2, "default": 8, "best": 16}
-FEW_ROWS, SMALL = 4000, (128, 128, 128)
-"""With fewer rows to train on, the network for tables has these layers: no worse, and twice as fast."""
-FAST: dict[str, Any] = {"hidden": (128, 128), "learning_rate": 0.005}
+PRESETS: dict[str, dict[str, Any]] = {
+    "fast": {"hidden": (128, 128), "dropout": 0.03, "learning_rate": 0.005},
+    "default": {"hidden": (256, 256, 256), "dropout": 0.0},
+    "best": {"hidden": (384, 384, 384), "dropout": 0.0},
+}
+"""The network for tables, by the time to spend."""
+FEW_ROWS = 4000
+FOR_FEW_ROWS: dict[str, dict[str, Any]] = {
+    "fast": {},
+    "default": {"hidden": (128, 128, 128), "dropout": 0.03},
+    "best": {"hidden": (256, 256, 256), "dropout": 0.03},
+}
+"""What is otherwise with fewer rows to train on."""
 
 
 @dataclass(frozen=True)
@@ -63,11 +71,11 @@ class Settings:
     batch_size: int | None
     patience: int | None
     chooses_score: bool
-    suits_hidden: bool
+    for_few_rows: Mapping[str, Any]
 
     def architecture_for(self, n: int) -> Architecture:
         """Return the architecture for so many rows."""
-        return replace(self.architecture, hidden=SMALL) if self.suits_hidden and n < FEW_ROWS else self.architecture
+        return replace(self.architecture, **self.for_few_rows) if n < FEW_ROWS else self.architecture
 
     def recipe_for(self, n: int) -> Recipe:
         """Return the recipe for so many rows."""
@@ -83,7 +91,8 @@ class Settings:
         """Return the settings; what cannot be is refused."""
         network = params["network"]
         default, given_decay = _defaults(network, params["preset"]), params["weight_decay"]
-        suits_hidden = network == "tabular" and params["hidden"] is None and params["preset"] != "fast"
+        for_few_rows = FOR_FEW_ROWS[_preset(params["preset"])] if network == "tabular" else {}
+        for_few_rows = {name: value for name, value in for_few_rows.items() if params[name] is None}
         params = {name: default.get(name) if value is None else value for name, value in params.items()}
         chooses_score = isinstance(params["method"], str) and params["method"] == AUTO
         method = method_named(SCORES[0] if chooses_score else params["method"])
@@ -133,7 +142,7 @@ class Settings:
             batch_size=params["batch_size"],
             patience=params["patience"],
             chooses_score=chooses_score,
-            suits_hidden=suits_hidden,
+            for_few_rows=for_few_rows,
         )
         if chooses_score and (settings.nest is None or settings.recipe.epochs != "early"):
             raise ValueError(
@@ -179,7 +188,12 @@ def _defaults(network: Any, preset: Any) -> dict[str, Any]:
             f"network must be one of {', '.join(NETWORKS)}, or a function of the number of columns that builds a "
             f"module, found {network!r}."
         )
-    return NETWORKS[network] | (FAST if network == "tabular" and preset == "fast" else {})
+    return NETWORKS[network] | (PRESETS[_preset(preset)] if network == "tabular" else {})
+
+
+def _preset(preset: Any) -> str:
+    """Return the word whose network is used: seconds say how long, not what."""
+    return preset if isinstance(preset, str) and preset in PRESETS else "default"
 
 
 def _widths(hidden: Any) -> tuple[int, ...]:

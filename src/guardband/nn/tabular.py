@@ -52,7 +52,7 @@ class TabularNetwork(nn.Module):
         width = in_features + (0 if self.embedding is None else numbers * (WIDTH - 1))
         self.scale = nn.Parameter(torch.zeros(width))
         self.layers = nn.ModuleList(RowsLast(a, b) for a, b in pairwise([width, *hidden]))
-        self.dropout = ByteDropout(dropout)
+        self.dropout = ByteDropout(dropout) if dropout else nn.Identity()
         self.last = last(hidden[-1] if hidden else width)
         for module in self.last.modules():
             if type(module) is nn.Linear:
