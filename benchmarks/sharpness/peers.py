@@ -1,7 +1,7 @@
 """One peer on one split: trains on D1, calibrates on D2, gives 90% intervals for D3; in the peers' own environment.
 
 python peers.py PEER FOLDER DEVICE: FOLDER holds d1.parquet, d2.parquet and d3.parquet, whose last column is the
-response; bands.npz is written there, with lower, point, upper and the seconds of fit (calibration included) and predict.
+response; bands.npz is written there, with lower, point, upper and the seconds of fit (with calibration) and predict.
 
 Each library is used as its documentation says, with its defaults but for the loss.
 """
