@@ -82,7 +82,7 @@ def as_moment(days: float) -> str:
 
 def worst_slab(evidence: Evidence, law: Law, significance: float) -> Stratum | None:
     """Return the worst slab of the encoded inputs, on rows that did not choose it."""
-    rows = np.random.default_rng(0).permutation(evidence.n)[:ROWS_FOR_SLAB]
+    rows = np.sort(np.random.default_rng(0).permutation(evidence.n)[:ROWS_FOR_SLAB])
     x = evidence.inputs[rows].astype(float)
     if evidence.n < FEWEST_FOR_SLAB or not np.ptp(x, axis=0).any():
         return None

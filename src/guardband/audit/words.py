@@ -34,7 +34,8 @@ def percent(share: float, digits: int = 1) -> str:
         return f"{100 * share:g}%"
     while 0 < share < 1 and round(100 * share, digits) in (0, 100):
         digits += 1
-    return f"{100 * share:.{digits}f}%"
+    # 1803 / 2000 is a little less than 0.9015 in binary, and people round it up.
+    return f"{100 * share + 1e-9:.{digits}f}%"
 
 
 def level_name(level: float) -> str:

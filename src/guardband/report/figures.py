@@ -85,8 +85,9 @@ def _by_width(axes: Axes, document: Mapping[str, Any]) -> None:
     axes.scatter([own["share"] for own in strata], place, color=HOLD, s=18, zorder=3, label="covered")
     axes.axvline(document["level"], color=INK, lw=0.8, ls="--")
     axes.set(yticks=place, yticklabels=[own["label"] for own in strata], xlabel="share of rows inside", ylabel="width")
+    axes.set_xlim(min([low.min(), *(own["share"] for own in strata)]) - 0.01, 1.01)
     axes.invert_yaxis()
-    axes.legend(frameon=False, fontsize=8)
+    axes.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)
 
 
 def _levels(axes: Axes, document: Mapping[str, Any]) -> None:

@@ -91,7 +91,7 @@ def coverage_section(document: Mapping[str, Any]) -> str:
         "</section>",
         '<section aria-labelledby="groups"><h2 id="groups">Where it covers more, and where less</h2>',
         f"<p>{escape(own['groups_inform'])} Grey bars are the exact 99% bands for each group's number of rows; the "
-        "thin line is the level.</p>",
+        "thin line is the level. A group is marked below or above where chance does not explain its count.</p>",
         '<p class="note script">Choose a group to see only its rows in the picture and in the tables of rows.</p>',
     ]
     for family in families:
@@ -219,10 +219,11 @@ def drift_section(document: Mapping[str, Any]) -> str:
         )
     if drift["scores"] is not None:
         own = drift["scores"]
-        words = own["detail"] if own["drifted"] else "no more than chance explains"
+        moved = own["detail"].removeprefix("errors are ")
+        words = f"are {moved} than on" if own["drifted"] else "differ by no more than chance explains from those on"
         parts.append(
-            f"<p>Errors, in units of the intervals, against those of the calibration rows: {escape(words)} (largest "
-            f"gap {percent(own['gap'])}, {chance(own['p_value'])}). The promise rests on these two being alike.</p>"
+            f"<p>Errors, in units of the intervals, {escape(words)} the calibration rows (largest gap "
+            f"{percent(own['gap'])}, {chance(own['p_value'])}). The promise rests on these two being alike.</p>"
         )
     shifts = [*([drift["response"]] if drift["response"] else []), *(columns or [])[:DRIFT_ROWS]]
     if shifts:

@@ -9,7 +9,7 @@ from typing import Any
 from guardband.audit.words import number, percent
 from guardband.report.rows import PLACES
 
-FLAGS = {"low": "too few", "high": "more than needed"}
+FLAGS = {"low": "below", "high": "above"}
 
 
 def width_text(value: float | None) -> str:
