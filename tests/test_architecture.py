@@ -23,6 +23,8 @@ LAYERS = [
     ("calibration",),
     ("methods",),
     ("doors",),
+    ("audit",),
+    ("report",),
     ("experiments", "mlflow"),
     ("cli", "__main__"),
 ]

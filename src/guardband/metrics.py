@@ -93,6 +93,24 @@ def worst_slab_coverage(
     The slab is chosen on a quarter of the rows (at most 2,000) and judged on the others (Cauchois et al.
     2021): judged where it was chosen, even the oracle would look bad.
     """
+    counts = worst_slab_counts(y_true, bands, X, mass=mass, directions=directions, random_state=random_state)
+    with np.errstate(invalid="ignore"):
+        return _per_level(bands, counts[:, 0] / counts[:, 1])
+
+
+def worst_slab_counts(
+    y_true: ArrayLike,
+    bands: Intervals,
+    X: ArrayLike,
+    *,
+    mass: float = 0.2,
+    directions: int = 500,
+    random_state: int = 0,
+) -> NDArray[np.int64]:
+    """Return how many rows of the worst slab are covered, and how many it holds, ``(L, 2)``.
+
+    These are the rows that judge, so that their count follows the law of any other group's.
+    """
     inside = _inside(y_true, bands)
     x = np.asarray(X, dtype=float)
     if x.ndim != 2 or len(x) != len(inside):
@@ -104,10 +122,7 @@ def worst_slab_coverage(
     vectors = rng.standard_normal((directions, x.shape[1]))
     projections = x @ (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).T
     least = max(1, round(mass * len(chosen)))
-    return _per_level(
-        bands,
-        np.array([_worst_slab(projections, hits, chosen, judged, least) for hits in inside.T.astype(float)]),
-    )
+    return np.array([_worst_slab(projections, hits, chosen, judged, least) for hits in inside.T.astype(float)])
 
 
 def interval_score_scorer(estimator: Any, X: Any, y: Any) -> float:
@@ -117,7 +132,7 @@ def interval_score_scorer(estimator: Any, X: Any, y: Any) -> float:
 
 def _worst_slab(
     projections: Array, hits: Array, chosen: NDArray[np.intp], judged: NDArray[np.intp], least: int
-) -> float:
+) -> tuple[int, int]:
     worst, ends, direction = np.inf, (0.0, 0.0), 0
     for j in range(projections.shape[1]):
         order = chosen[np.argsort(projections[chosen, j], kind="stable")]
@@ -131,7 +146,7 @@ def _worst_slab(
                 ends = (projections[order[at], j], projections[order[at + length - 1], j])
     along = projections[judged, direction]
     slab = (along >= ends[0]) & (along <= ends[1])
-    return float(hits[judged][slab].mean()) if slab.any() else float("nan")
+    return int(hits[judged][slab].sum()), int(slab.sum())
 
 
 def _column(y_true: ArrayLike, bands: Intervals) -> Array:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betainc, betaincinv
+from scipy.special import betainc, betaincinv, betaln, gammaln
 
 Array = NDArray[np.float64]
 
@@ -95,6 +95,37 @@ def average_coverage(k: int, n: int, candidates: int = 1) -> float:
         return 0.0
     crossing = betaincinv(k, n + 1 - k, 1 / candidates)
     return float(candidates * k / (n + 1) * betainc(k + 1, n + 1 - k, crossing))
+
+
+def covered_counts(m: int, k: int, n: int) -> Array:
+    """Return P(at most c of m new rows are covered) for c = 0, ..., m, ``(m + 1,)``.
+
+    The count is Bin(m, p) with p ~ Beta(k, n + 1 - k), that is BetaBinomial(m; k, n + 1 - k) (Marques F. 2023);
+    all m rows are covered for certain where k > n.
+
+    >>> covered_counts(1, 9, 9).round(3).tolist()
+    [0.1, 1.0]
+    """
+    if k > n:
+        return np.append(np.zeros(m), 1.0)
+    if k == 0:
+        return np.ones(m + 1)
+    c = np.arange(m + 1)
+    ways = gammaln(m + 1) - gammaln(c + 1) - gammaln(m - c + 1)
+    chances: Array = np.exp(ways + betaln(c + k, m - c + n + 1 - k) - betaln(k, n + 1 - k))
+    return np.minimum(np.cumsum(chances), 1.0)
+
+
+def binomial_counts(m: int, share: float) -> Array:
+    """Return P(Bin(m, share) <= c) for c = 0, ..., m, ``(m + 1,)``.
+
+    >>> binomial_counts(2, 0.5).tolist()
+    [0.25, 0.75, 1.0]
+    """
+    if share >= 1:
+        return np.append(np.zeros(m), 1.0)
+    c = np.arange(m)
+    return np.append(betainc(m - c, c + 1.0, 1 - share), 1.0)
 
 
 def _least(holds: Callable[[int], Any], n: int) -> int:

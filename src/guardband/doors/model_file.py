@@ -11,6 +11,7 @@ import json
 import numbers
 import os
 import tempfile
+import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from decimal import Decimal
@@ -28,6 +29,7 @@ import guardband
 from guardband.bands.certificate import Certificate
 from guardband.calibration.calibrated import Calibrated
 from guardband.data.encoder import encoder_from_dict
+from guardband.data.reference import Reference
 from guardband.data.target import Target
 from guardband.doors.choice import AUTO
 from guardband.doors.learning import Builder, Learned, fitting, rebuild
@@ -45,9 +47,9 @@ CUSTOM = "custom"
 PRINTS = ("training_prints", "held_out_prints")
 
 
-def save(model: IntervalRegressor, path: str | os.PathLike[str]) -> None:
-    """Write a fitted model; the file appears whole or not at all."""
-    learned, calibrated = model._learned, model._calibrated
+def save(model: IntervalRegressor, path: str | os.PathLike[str], report: dict[str, Any] | None = None) -> None:
+    """Write a fitted model, with the document of its page if there is one; the file appears whole or not at all."""
+    learned, calibrated, reference = model._learned, model._calibrated, model._reference
     entries = {
         "schema": SCHEMA,
         "written_by": {"guardband": guardband.__version__, "torch": torch.__version__},
@@ -66,12 +68,17 @@ def save(model: IntervalRegressor, path: str | os.PathLike[str]) -> None:
         "score": model._rule.method if model._fitted_params["method"] == AUTO else None,
         "notes": None if calibrated is None else list(calibrated.notes),
         "certificate": None if calibrated is None else model.certificate_.to_dict(),
+        "reference": None if reference is None else reference.to_dict(),
     }
     tensors = {f"weights.{name}": t.contiguous().cpu() for name, t in learned.members.snapshot().items()}
     for name in PRINTS:
         tensors[name] = torch.from_numpy(getattr(model, f"_{name}").view(np.int64))
     if calibrated is not None:
         tensors["summary"] = torch.from_numpy(calibrated.summary)
+    if report is not None:
+        # As a tensor, and not among the entries: who loads the model need not read a page's worth of numbers.
+        packed = zlib.compress(json.dumps(report, allow_nan=False).encode(), level=6)
+        tensors["report"] = torch.from_numpy(np.frombuffer(packed, dtype=np.uint8).copy())
     text = json.dumps(entries, sort_keys=True)
     body = to_bytes(tensors, metadata={"guardband": text, "sha256": _checksum(text, tensors)})
     _write_whole(Path(path), body)
@@ -97,6 +104,18 @@ def load(
     except (KeyError, TypeError, IndexError, RuntimeError, ValueError) as error:
         raise ModelFileError(f"{path} does not hold what this version of guardband can use: {error}") from error
     return model
+
+
+def read_report(path: str | os.PathLike[str]) -> dict[str, Any] | None:
+    """Return the document of the page that was saved with a model, or None if there is none."""
+    _, tensors = _read(Path(path))
+    if "report" not in tensors:
+        return None
+    try:
+        document: dict[str, Any] = json.loads(zlib.decompress(tensors["report"].numpy().tobytes()))
+    except (ValueError, zlib.error) as error:
+        raise ModelFileError(f"{path} holds a report that this version of guardband cannot read: {error}.") from error
+    return document
 
 
 def _restore(model: IntervalRegressor, entries: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
@@ -127,6 +146,9 @@ def _restore(model: IntervalRegressor, entries: Mapping[str, Any], tensors: Mapp
     model.n_iter_ = max(entries["epochs"])
     for name in PRINTS:
         setattr(model, f"_{name}", tensors[name].numpy().view(np.uint64))
+    # Files from before models kept a summary of D1 have none: their inputs cannot be looked at for drift.
+    saved = entries.get("reference")
+    model._reference = None if saved is None else Reference.from_dict(saved)
     chosen = entries["score"]
     model._rule = (asked.method if chosen is None else METHODS[chosen]).rule(asked.wish)
     model._fitted_params = model.get_params(deep=False)

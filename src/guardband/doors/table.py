@@ -23,6 +23,7 @@ from guardband.calibration.pav import Average, PavRule
 from guardband.calibration.rule import OnInsufficient, Rule
 from guardband.data.encoder import PlainNumbers
 from guardband.data.fingerprint import Prints, count_overlap, fingerprints, refuse_overlap
+from guardband.data.reference import Reference
 from guardband.data.split import split_rows
 from guardband.data.table import Table, as_array, read_table
 from guardband.data.target import Transform, read_target
@@ -215,6 +216,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.n_iter_ = max(learned.epochs)
         self._learned, self._rule, self._calibrated = learned, rule, calibrated
         self._training_prints, self._held_out_prints = prints[d1], prints[d2]
+        self._reference: Reference | None = Reference.learn(table.take(d1), response[d1])
         self._fitted_params = self.get_params(deep=False)
         return self
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,25 +13,10 @@ import numpy as np
 from guardband.experiments.reproduce.claims import Claim
 from guardband.experiments.reproduce.compare import METHODS, joined
 from guardband.experiments.reproduce.figures import BOXES
+from guardband.report.html import skeleton, table
 
 if TYPE_CHECKING:
     import pandas as pd
-
-STYLE = """
-:root { color-scheme: light dark; --line: #8884; --good: #2a7d46; --part: #a86a00; --bad: #b3261e; }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 68rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { line-height: 1.2; } h2 { margin-top: 3rem; border-top: 1px solid var(--line); padding-top: 1.5rem; }
-img { width: 100%; height: auto; background: #fff; border-radius: 4px; }
-table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums; }
-th, td { padding: .2rem .7rem; text-align: right; border-bottom: 1px solid var(--line); }
-th:first-child, td:first-child { text-align: left; }
-.wide { overflow-x: auto; } .quick { border: 2px solid var(--part); padding: .6rem 1rem; border-radius: 4px; }
-.claim { margin: 1rem 0; padding-left: 1rem; border-left: 4px solid var(--line); }
-.holds { border-color: var(--good); } .part { border-color: var(--part); } .not { border-color: var(--bad); }
-.verdict { font-weight: 600; } .claim p { margin: .2rem 0; } .claim ul { margin: .2rem 0; font-size: .9rem; }
-figcaption, .small { font-size: .9rem; opacity: .85; }
-@media print { img { break-inside: avoid; } }
-"""
 
 CAPTIONS = {
     "figure-1": ("Figure 1", "Artificial data, each measure along β'x. Weight decay chosen on D1 (setting “tuned”)."),
@@ -63,23 +48,21 @@ def page_of(
         f"<p class=small>{escape(_listed(about['settings']))}</p>",
         f"<ul class=small>{''.join(f'<li>{escape(_listed(run))}</li>' for run in about['runs'])}</ul>",
         f"<p class=quick>{escape(note)}</p>" if note else "",
-        "<h2>The paper's claims</h2>",
+        "<section><h2>The paper's claims</h2>",
         *(_claim(claim) for claim in claims),
     ]
     for name in figures:
         title, caption = _caption(name)
         parts += [
-            f"<h2 id={name}>{escape(title)}</h2>",
+            f"</section><section><h2 id={name}>{escape(title)}</h2>",
             f"<figure><img alt='{escape(title)}: {escape(caption)}' src='{_inline(drawn / name)}'>",
             f"<figcaption>{escape(caption)}</figcaption></figure>",
             _beside(name, comparison),
         ]
-    parts += ["<h2>All settings</h2>", _settings(tables), "<h2>Dead sides of the ReLU ordering</h2>", _dead(tables)]
+    parts += ["</section><section><h2>All settings</h2>", _settings(tables)]
+    parts += ["</section><section><h2>Dead sides of the ReLU ordering</h2>", _dead(tables), "</section>"]
     body = "\n".join(part for part in parts if part)
-    return (
-        "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
-        f"<title>The paper, reproduced</title><style>{STYLE}</style><body><main>\n{body}\n</main></body></html>\n"
-    )
+    return skeleton("The paper, reproduced", f"<main>\n{body}\n</main>")
 
 
 def _listed(entries: dict[str, Any]) -> str:
@@ -90,7 +73,7 @@ def _claim(claim: Claim) -> str:
     words = "".join(f"<li>{escape(line)}</li>" for line in claim.words)
     return (
         f"<div class='claim {CLASS.get(claim.verdict, '')}'><p>{escape(claim.text)}</p>"
-        f"<p class=verdict>{escape(claim.verdict.capitalize())}.</p>"
+        f"<p class=says>{escape(claim.verdict.capitalize())}.</p>"
         f"{f'<p>{escape(claim.why)}</p>' if claim.why else ''}<ul>{words}</ul></div>"
     )
 
@@ -127,7 +110,7 @@ def _beside(name: str, comparison: pd.DataFrame) -> str:
 def _boxes(own: pd.DataFrame) -> str:
     order = sorted(own.index, key=lambda i: (own["measure"][i], METHODS.index(own["method"][i])))
     rows = [(own["measure"][i], own["method"][i], *_numbers(own.loc[i])) for i in order]
-    return _table(("measure", "method", *NUMBERS), rows)
+    return table(("measure", "method", *NUMBERS), rows)
 
 
 def _points(own: pd.DataFrame) -> str:
@@ -135,7 +118,7 @@ def _points(own: pd.DataFrame) -> str:
         (row["measure"], row["method"], f"{row['x']:g}", *_numbers(row), "" if row["measured"] else "interpolated")
         for _, row in own.iterrows()
     ]
-    return _table(("measure", "method", "x", *NUMBERS, "printed curve"), rows)
+    return table(("measure", "method", "x", *NUMBERS, "printed curve"), rows)
 
 
 NUMBERS = ("printed", "ours", "difference", "standard error")
@@ -163,7 +146,7 @@ def _settings(tables: dict[str, pd.DataFrame]) -> str:
         head = ("method", "repetitions", *(name.replace("_", " ") for name in measures), "epochs", "weight decay")
         title = f"{experiment}, {setting}: {int(own['n_train'].iloc[0]):,} rows train, "
         title += f"{int(own['n_calibration'].iloc[0]):,} calibrate, {int(own['n_test'].iloc[0]):,} judge"
-        out.append(f"<details><summary>{escape(title)}</summary>{_table(head, rows)}</details>")
+        out.append(f"<details><summary>{escape(title)}</summary>{table(head, rows)}</details>")
     return "".join(out)
 
 
@@ -185,7 +168,7 @@ def _dead(tables: dict[str, pd.DataFrame]) -> str:
         "<p>The paper orders its outputs by ReLU. Networks at ten levels in each repetition; a side is dead if it has "
         "no width on more than 1% of D1. With softplus, the ordering of all other settings, none can die.</p>"
     )
-    return words + _table(("experiment", "setting", "networks with a dead side", "conf-nn is the whole line"), rows)
+    return words + table(("experiment", "setting", "networks with a dead side", "conf-nn is the whole line"), rows)
 
 
 def _with_error(values: np.ndarray[Any, Any]) -> str:
@@ -194,9 +177,3 @@ def _with_error(values: np.ndarray[Any, Any]) -> str:
         return f"{infinite} of {len(values)} infinite"
     error = f" ({values.std(ddof=1) / np.sqrt(len(values)):.4f})" if len(values) > 1 else ""
     return f"{values.mean():.4f}{error}"
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    top = "".join(f"<th>{escape(name)}</th>" for name in head)
-    body = "".join("<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows)
-    return f"<div class=wide><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>"

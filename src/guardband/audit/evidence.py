@@ -1,0 +1,175 @@
+"""Evidence: labelled rows with their intervals, from one pass of the network."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from guardband.bands.certificate import Certificate
+from guardband.bands.intervals import Intervals
+from guardband.bands.ranks import marginal_rank, order_statistic, pac_rank
+from guardband.calibration.calibrated import Calibrated
+from guardband.calibration.conformal import SplitConformal
+from guardband.data.fingerprint import count_overlap, fingerprints
+from guardband.data.reference import Reference
+from guardband.data.table import Column, Table, as_array, read_table
+from guardband.data.target import Target
+
+if TYPE_CHECKING:
+    from guardband.doors.table import IntervalRegressor
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.intp]
+
+GRID = tuple(Fraction(hundredths, 100) for hundredths in range(50, 100))
+"""The levels of the calibration curve, besides those that are promised."""
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """Labelled rows, their intervals at the promised levels, and what is needed for other levels.
+
+    ``scores`` are the conformity scores of these rows and ``calibration_scores`` those of D2, None where the rule is
+    no rank. ``twins`` counts the rows that have an equal one among those that trained, and among those that fit held
+    out. ``moments`` says which columns hold dates.
+    """
+
+    table: Table
+    y: Array
+    response: str
+    intervals: Intervals
+    certificate: Certificate
+    inputs: NDArray[np.float32]
+    scores: Array | None
+    calibration_scores: Array | None
+    group: Column | None
+    time: Column | None
+    moments: frozenset[str]
+    reference: Reference | None
+    twins: tuple[int, int]
+    _bands: Array
+    _calibrated: Calibrated
+    _target: Target
+
+    @classmethod
+    def of(cls, model: IntervalRegressor, X: Any, y: Any, *, group: Any = None, time: Any = None) -> Evidence:
+        """Return the evidence of labelled rows; ``group`` and ``time`` are columns ``(n,)`` that need not be inputs."""
+        calibrated = model._calibrated_or_refuse()
+        table = model._read_features(X)
+        response = model._read_target(y, table.n_rows)
+        learned = model._learned
+        inputs = learned.encoder.encode(table)
+        bands = learned.bands_of(inputs)
+        ends = learned.target.to_units(*calibrated.ends(bands))
+        prints = fingerprints(table, response)
+        ranked = isinstance(calibrated.rule, SplitConformal)
+        moments = _moments(X)
+        columns = [_side("group", group, table.n_rows), _side("time", time, table.n_rows)]
+        if columns[1] is not None and _is_moment(time):
+            moments |= {columns[1].name}
+        return cls(
+            table=table,
+            y=response,
+            response=str(getattr(y, "name", None) or "the outcome"),
+            intervals=calibrated.intervals(*ends, index=table.index, input_names=table.names),
+            certificate=calibrated.certificate,
+            inputs=inputs,
+            scores=_scores(calibrated, learned.target, bands, response) if ranked else None,
+            calibration_scores=calibrated.summary if ranked else None,
+            group=columns[0],
+            time=columns[1],
+            moments=moments,
+            reference=model._reference,
+            twins=(count_overlap(prints, model._training_prints), count_overlap(prints, model._held_out_prints)),
+            _bands=bands,
+            _calibrated=calibrated,
+            _target=learned.target,
+        )
+
+    @property
+    def n(self) -> int:
+        """The number of rows."""
+        return len(self.y)
+
+    @property
+    def headline(self) -> Intervals:
+        """The intervals at the first of the promised levels."""
+        lower, upper = self.intervals.per_level()
+        level = self.intervals.confidence_level
+        return Intervals(
+            lower[:, 0], self.intervals.point, upper[:, 0], level[0] if isinstance(level, tuple) else level
+        )
+
+    @property
+    def covered(self) -> NDArray[np.bool_]:
+        """Which rows lie in their interval, ``(n, L)``, ends included."""
+        lower, upper = self.intervals.per_level()
+        return (lower <= self.y[:, None]) & (self.y[:, None] <= upper)
+
+    def levels(self) -> tuple[tuple[Fraction, int], ...]:
+        """Return the levels of the calibration curve, rising, with their ranks; none where the rule is no rank.
+
+        Levels whose interval would be the whole line are left out: there is nothing to see of them.
+        """
+        rule = self._calibrated.rule
+        if not isinstance(rule, SplitConformal) or self.calibration_scores is None:
+            return ()
+        n = len(self.calibration_scores)
+        out = []
+        for level in sorted({*GRID, *rule.levels.values}):
+            marginal = rule.guarantee == "marginal"
+            k = marginal_rank(level, n) if marginal else pac_rank(level, n, rule.delta / rule.shares)
+            if order_statistic(self.calibration_scores, k) < np.inf:
+                out.append((level, k))
+        return tuple(out)
+
+    def ends(self, levels: Sequence[Fraction], rows: Rows | None = None) -> tuple[Array, Array]:
+        """Return lower and upper ends at levels of the curve, ``(n, L)`` each, of all rows or some of them."""
+        bands = self._bands if rows is None else self._bands[:, rows]
+        lower, _, upper = self._target.to_units(*self._calibrated.at(list(levels), None).ends(bands))
+        return lower, upper
+
+
+def _scores(calibrated: Calibrated, target: Target, bands: Array, y: Array) -> Array:
+    """Return the scores, infinite for a response that the model was told cannot be: no interval contains it."""
+    possible = np.ones(len(y), dtype=bool)
+    if target.y_min is not None:
+        possible &= y >= target.y_min
+    if target.y_max is not None:
+        possible &= y <= target.y_max
+    if target.transform == "log":
+        possible &= y > 0
+    scores = np.full(len(y), np.inf)
+    if possible.any():
+        scores[possible] = calibrated.rule.statistic(bands[:, possible], target.to_work(y[possible]))
+    return scores
+
+
+def _side(name: str, values: Any, n_rows: int) -> Column | None:
+    """Return a column that is given apart, under its own name if it has one."""
+    if values is None:
+        return None
+    array = as_array(values)
+    if array.shape != (n_rows,):
+        raise ValueError(f"{name} must be one column of {n_rows} rows, found shape {array.shape}.")
+    (column,) = read_table(array.reshape(-1, 1)).columns
+    return Column(str(getattr(values, "name", None) or name), column.kind, column.values)
+
+
+def _moments(X: Any) -> frozenset[str]:
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    if not isinstance(frame, nw.DataFrame):
+        return frozenset()
+    return frozenset(str(s.name) for s in frame.iter_columns() if s.dtype in (nw.Date, nw.Datetime))
+
+
+def _is_moment(values: Any) -> bool:
+    array = as_array(values)
+    return array.dtype.kind == "M" or (array.dtype.kind == "O" and isinstance(array[0], datetime.date))

@@ -1,0 +1,92 @@
+"""The ways in which an audit groups rows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from guardband.audit.evidence import Evidence
+from guardband.audit.law import Law
+from guardband.audit.strata import (
+    Bins,
+    Family,
+    Stratum,
+    bins_of_column,
+    bins_of_labels,
+    bins_of_numbers,
+    judge,
+    stratum,
+)
+from guardband.audit.words import number
+from guardband.data.table import Column, categories_from, has_text, numbers_from
+from guardband.metrics import worst_slab_counts
+
+ROWS_FOR_SLAB = 10_000
+FEWEST_FOR_SLAB = 40
+SLAB_MASS = 0.2
+
+
+def families_of(evidence: Evidence, law: Law, significance: float) -> tuple[Family, ...]:
+    """Return coverage by group and over time where these are given, by width and size, and by each column.
+
+    Each family is tested at ``significance`` as a whole; the columns are one family.
+    """
+    headline = evidence.headline
+    covered = evidence.covered[:, 0]
+    widths = headline.upper - headline.lower
+    ways: list[tuple[str, str, Bins]] = []
+    if evidence.group is not None:
+        labels = categories_from(_as_cells(evidence.group))
+        ways.append(("group", f"By {evidence.group.name}", bins_of_labels(labels, 30)))
+    if evidence.time is not None:
+        ways.append(("time", f"Over {evidence.time.name}", _in_time(evidence.time, evidence.moments)))
+    ways.append(("width", "By the width of the interval", bins_of_numbers(widths, 10)))
+    ways.append(("size", "By the size of the prediction", bins_of_numbers(headline.point, 10)))
+    families = [
+        Family(key, title, judge(bins, covered, law, significance, len(bins.labels)), bins.places)
+        for key, title, bins in ways
+    ]
+    by_column = [
+        bins_of_column(column, as_moment if column.name in evidence.moments else None)
+        for column in evidence.table.columns
+    ]
+    looked_at = sum(len(bins.labels) for bins in by_column)
+    for j, (column, bins) in enumerate(zip(evidence.table.columns, by_column, strict=True)):
+        strata = judge(bins, covered, law, significance, looked_at)
+        families.append(Family(f"column-{j}", column.name, strata, bins.places))
+    return tuple(families)
+
+
+def _as_cells(column: Column) -> Column:
+    """Return a column whose numbers are cells, so that each is a label of its own."""
+    if column.kind == "mixed":
+        return column
+    cells = np.array([None if np.isnan(value) else float(value) for value in column.values], dtype=object)
+    return Column(column.name, "mixed", cells)
+
+
+def _in_time(column: Column, moments: frozenset[str]) -> Bins:
+    if not has_text(column):
+        return bins_of_numbers(numbers_from(column), 10, as_moment if column.name in moments else number)
+    cells = categories_from(column)
+    order = sorted({cell for cell in cells if cell is not None})
+    place = {cell: float(i) for i, cell in enumerate(order)}
+    values = np.array([np.nan if cell is None else place[cell] for cell in cells])
+    return bins_of_numbers(values, 10, lambda i: order[int(i)])
+
+
+def as_moment(days: float) -> str:
+    """Return days since 1970 as a date, with the time of day where there is one."""
+    moment = np.datetime64(round(days * 86_400), "s").astype(object)
+    return str(moment.date()) if days == int(days) else f"{moment:%Y-%m-%d %H:%M}"
+
+
+def worst_slab(evidence: Evidence, law: Law, significance: float) -> Stratum | None:
+    """Return the worst slab of the encoded inputs, on rows that did not choose it."""
+    rows = np.sort(np.random.default_rng(0).permutation(evidence.n)[:ROWS_FOR_SLAB])
+    x = evidence.inputs[rows].astype(float)
+    if evidence.n < FEWEST_FOR_SLAB or not np.ptp(x, axis=0).any():
+        return None
+    own = evidence.headline
+    bands = type(own)(own.lower[rows], own.point[rows], own.upper[rows], own.confidence_level)
+    ((covered, n),) = worst_slab_counts(evidence.y[rows], bands, x, mass=SLAB_MASS)
+    return stratum("the worst slab", int(n), int(covered), law, significance) if n else None

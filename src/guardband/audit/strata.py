@@ -1,0 +1,155 @@
+"""Strata: rows put into few groups, and how many of each group are covered."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guardband.audit.law import Law
+from guardband.audit.words import number, plain
+from guardband.data.table import Column, categories_from, has_text, numbers_from
+
+Array = NDArray[np.float64]
+Places = NDArray[np.int8]
+Flag = Literal["low", "high"]
+
+FEW = 8
+MISSING = "missing"
+LONGEST = 48
+
+
+@dataclass(frozen=True)
+class Stratum:
+    """One group: its rows, how many are covered, and the 99% band of that count if coverage is as expected.
+
+    ``flag`` tells that the count is too low or too high for chance, with the number of groups of its family allowed
+    for; without it a count outside the band is no news, since one in a hundred is.
+    """
+
+    label: str
+    n: int
+    covered: int
+    low: int
+    high: int
+    flag: Flag | None
+
+    @property
+    def share(self) -> float:
+        """The share of rows that are covered."""
+        return self.covered / self.n if self.n else float("nan")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the stratum for JSON."""
+        own: dict[str, Any] = plain(asdict(self) | {"share": self.share})
+        return own
+
+
+@dataclass(frozen=True, eq=False)
+class Bins:
+    """Rows put into groups: the labels, and each row's place among them, ``(n,)``."""
+
+    labels: tuple[str, ...]
+    places: Places
+
+
+@dataclass(frozen=True, eq=False)
+class Family:
+    """The strata of one way to group rows."""
+
+    key: str
+    title: str
+    strata: tuple[Stratum, ...]
+    places: Places
+
+    @property
+    def flagged(self) -> tuple[Stratum, ...]:
+        """The groups that chance does not explain."""
+        return tuple(stratum for stratum in self.strata if stratum.flag is not None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the family for JSON, without the places of the rows."""
+        return {"key": self.key, "title": self.title, "strata": [stratum.to_dict() for stratum in self.strata]}
+
+
+def judge(bins: Bins, covered: NDArray[np.bool_], law: Law, significance: float, among: int) -> tuple[Stratum, ...]:
+    """Return the strata, each tested both ways at ``significance / among``."""
+    k = len(bins.labels)
+    sizes = np.bincount(bins.places, minlength=k)
+    counts = np.bincount(bins.places[covered], minlength=k)
+    return tuple(
+        stratum(label, int(n), int(c), law, significance / among)
+        for label, n, c in zip(bins.labels, sizes, counts, strict=True)
+    )
+
+
+def stratum(label: str, n: int, covered: int, law: Law, significance: float) -> Stratum:
+    """Return one stratum, tested both ways."""
+    flag: Flag | None = None
+    if n and law.p_value(covered, n) < significance:
+        flag = "low"
+    elif n and law.p_value_above(covered, n) < significance:
+        flag = "high"
+    return Stratum(label, n, covered, *law.band(n), flag)
+
+
+def bins_of_column(column: Column, as_moment: Callable[[float], str] | None = None) -> Bins:
+    """Return the ranges of a column of numbers, or the most frequent of its categories."""
+    if has_text(column):
+        return bins_of_labels(categories_from(column))
+    return bins_of_numbers(numbers_from(column), 5, as_moment or number)
+
+
+def bins_of_labels(cells: Sequence[str | None], most: int = FEW) -> Bins:
+    """Return the most frequent labels, the others together, and the missing ones."""
+    counts = Counter(cell for cell in cells if cell is not None)
+    frequent = sorted(counts, key=lambda cell: (-counts[cell], cell))
+    kept, others = _in_order(frequent[:most]), len(frequent) - most
+    labels = [_short(cell) for cell in kept] + ([f"{others:,} others"] if others > 0 else [])
+    place: dict[str | None, int] = {cell: i for i, cell in enumerate(kept)}
+    if None in cells:
+        place[None] = len(labels)
+        labels.append(MISSING)
+    places = np.array([place.get(cell, len(kept)) for cell in cells], dtype=np.int8)
+    return Bins(tuple(labels), places)
+
+
+def bins_of_numbers(values: Array, most: int, words: Callable[[float], str] = number) -> Bins:
+    """Return ranges of about equal count, or the values themselves where they are few; missing values apart."""
+    missing = np.isnan(values)
+    present = values[~missing]
+    distinct = np.unique(present)
+    if len(distinct) <= FEW:
+        starts = distinct
+    else:
+        cuts = np.sort(present)[(np.arange(1, most) * len(present)) // most]
+        starts = np.unique(np.append(distinct[0], cuts))
+    places = np.zeros(len(values), dtype=np.int8)
+    places[~missing] = np.searchsorted(starts, present, side="right") - 1
+    labels = [_range(present[places[~missing] == i], words) for i in range(len(starts))]
+    if missing.any():
+        places[missing] = len(labels)
+        labels.append(MISSING)
+    return Bins(tuple(labels), places)
+
+
+def _in_order(labels: list[str]) -> list[str]:
+    """Return labels by size if all are numbers, otherwise as they are, the most frequent first."""
+    try:
+        return sorted(labels, key=float)
+    except ValueError:
+        return labels
+
+
+def _range(values: Array, words: Callable[[float], str]) -> str:
+    low, high = words(float(values.min())), words(float(values.max()))
+    return low if low == high else f"{low} to {high}"
+
+
+def _short(text: str) -> str:
+    shown = text if text.strip() else "(blank)"
+    return shown if len(shown) <= LONGEST else f"{shown[: LONGEST - 1]}…"

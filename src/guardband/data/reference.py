@@ -1,0 +1,106 @@
+"""Reference: what the columns of D1 looked like, so that later rows can be compared with them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guardband.data.table import Column, Table, categories_from, has_text, numbers_from
+
+Array = NDArray[np.float64]
+
+KNOTS = 100
+MOST_CATEGORIES = 200
+
+
+@dataclass(frozen=True)
+class NumberSummary:
+    """Numbers by how many of them lie at or below some knots; ``count`` and ``missing`` are rows.
+
+    Knots are about a hundred quantiles, rounded to six digits: any values do, as long as both sides are counted at
+    the same ones. A column of few values keeps them all.
+    """
+
+    name: str
+    count: int
+    missing: int
+    knots: tuple[float, ...]
+    at_most: tuple[int, ...]
+
+    @classmethod
+    def learn(cls, name: str, values: Array) -> NumberSummary:
+        """Return the summary of a column's values, NaN for missing."""
+        present = np.sort(values[~np.isnan(values)])
+        knots: Array = present[np.append(True, present[1:] != present[:-1])[: len(present)]]
+        if len(knots) > KNOTS:
+            places = np.linspace(0, len(present) - 1, KNOTS + 1).round().astype(np.intp)
+            knots = np.unique([float(f"{value:.6g}") for value in present[places]])
+        at_most = np.searchsorted(present, knots, side="right")
+        missing = len(values) - len(present)
+        return cls(name, len(values), missing, tuple(knots.tolist()), tuple(at_most.tolist()))
+
+
+@dataclass(frozen=True)
+class CategorySummary:
+    """Categories by how often they occur; those beyond the most frequent are counted together as ``rare``."""
+
+    name: str
+    count: int
+    missing: int
+    categories: tuple[str, ...]
+    counts: tuple[int, ...]
+    rare: int
+
+    @classmethod
+    def learn(cls, name: str, values: list[str | None]) -> CategorySummary:
+        """Return the summary of a column's cells, None for missing."""
+        counts = Counter(value for value in values if value is not None)
+        kept = sorted(counts, key=lambda value: (-counts[value], value))[:MOST_CATEGORIES]
+        present = sum(counts.values())
+        own = tuple(counts[value] for value in kept)
+        return cls(name, len(values), len(values) - present, tuple(kept), own, present - sum(own))
+
+
+@dataclass(frozen=True)
+class Reference:
+    """The columns of D1 and its response, in summary."""
+
+    columns: tuple[NumberSummary | CategorySummary, ...]
+    response: NumberSummary
+
+    @classmethod
+    def learn(cls, table: Table, y: Array) -> Reference:
+        """Return the summary of the rows of D1."""
+        return cls(tuple(_summary(column) for column in table.columns), NumberSummary.learn("response", y))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the reference for JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, entries: Mapping[str, Any]) -> Reference:
+        """Return the reference that ``to_dict`` described."""
+        return cls(tuple(_from_dict(own) for own in entries["columns"]), _number_from_dict(entries["response"]))
+
+
+def _summary(column: Column) -> NumberSummary | CategorySummary:
+    if has_text(column):
+        return CategorySummary.learn(column.name, categories_from(column))
+    return NumberSummary.learn(column.name, numbers_from(column))
+
+
+def _from_dict(entries: Mapping[str, Any]) -> NumberSummary | CategorySummary:
+    return _number_from_dict(entries) if "knots" in entries else CategorySummary(**_tuples(entries))
+
+
+def _number_from_dict(entries: Mapping[str, Any]) -> NumberSummary:
+    return NumberSummary(**_tuples(entries))
+
+
+def _tuples(entries: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in entries.items()}

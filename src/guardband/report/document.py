@@ -1,0 +1,224 @@
+"""The document: everything that a page shows, ready for JSON."""
+
+from __future__ import annotations
+
+import json
+import platform
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+import guardband
+from guardband.audit.audit import Audit, audit
+from guardband.audit.evidence import Evidence
+from guardband.audit.strata import Family
+from guardband.audit.words import level_name, number, plain
+from guardband.bands.certificate import Certificate
+from guardband.report.rows import rows_of
+
+if TYPE_CHECKING:
+    from guardband.doors.table import IntervalRegressor
+
+SCHEMA = 1
+MOST_ROWS = 600
+MOST_COLUMNS = 200
+MOST_BYTES = 1_400_000
+HISTOGRAM_BINS = 40
+
+
+def document(model: IntervalRegressor, evidence: Evidence | None, significance: float = 0.01) -> dict[str, Any]:
+    """Return what the page shows of a model and, where there are labelled rows that it has not seen, of its intervals.
+
+    At most 1.5 MB as JSON, whatever the number of rows and columns: rows are drawn at random, with a fixed seed.
+    """
+    certificate = model.certificate_
+    out: dict[str, Any] = {
+        "schema": SCHEMA,
+        "response": "the outcome" if evidence is None else evidence.response,
+        "status": "unchecked",
+        "promise": promise_in_words(certificate),
+        "verdict": "Not yet checked: no labelled rows from outside the fit were brought.",
+        "level": _first(certificate.confidence_level),
+        "method": certificate.method,
+        "certificate": {"text": str(certificate)} | plain(certificate.to_dict()),
+        "fitted": _fitted(model, evidence),
+        "settings": _settings(model),
+        "not_promised": not_promised(certificate),
+        "audit": None,
+    }
+    if evidence is None:
+        return out
+    findings = audit(evidence, significance)
+    return out | _checked(evidence, findings)
+
+
+def _checked(evidence: Evidence, findings: Audit) -> dict[str, Any]:
+    status = {True: "kept", False: "broken", None: "unpromised"}[findings.kept]
+    columns = [family for family in findings.families if family.key.startswith("column-")]
+    others = [family for family in findings.families if not family.key.startswith("column-")]
+    kept = _columns_shown(columns)
+    entries = findings.to_dict()
+    shown = others + kept
+    entries["families"] = [family.to_dict() for family in shown]
+    entries["drift"]["columns"] = (entries["drift"]["columns"] or [])[:MOST_COLUMNS] or None
+    out = {
+        "status": status,
+        "verdict": findings.verdict,
+        "audit": entries,
+        "columns_left_out": len(columns) - len(kept),
+        "judges": _judges(evidence),
+        "spread": _spread(evidence),
+        "widths": _widths(evidence),
+    }
+    most = min(MOST_ROWS, evidence.n)
+    while True:
+        out["rows"] = rows_of(evidence, findings, shown, most)
+        if most <= 1 or len(json.dumps(out)) <= MOST_BYTES:
+            return out
+        most //= 2
+
+
+def promise_in_words(certificate: Certificate) -> str:
+    """Return the promise of the first level in one or two plain sentences."""
+    level = level_name(_first(certificate.confidence_level))
+    several = isinstance(certificate.confidence_level, tuple) and len(certificate.confidence_level) > 1
+    further = ""
+    if several and isinstance(certificate.confidence_level, tuple):
+        named = ", ".join(level_name(other) for other in certificate.confidence_level[1:])
+        further = f" The same holds for {named}, each with intervals of its own."
+    if certificate.kind == "none":
+        return f"Nothing is promised: {certificate.method} aims at {level}, but {certificate.reason}."
+    if certificate.kind == "marginal" or (certificate.kind == "pav" and certificate.aim == "average"):
+        return f"A new row from the same source falls inside its interval with probability at least {level}.{further}"
+    share = level
+    if certificate.kind == "pav" and certificate.aim == "selection":
+        share = level_name(np.floor(1e4 * _first(certificate.coverage_bound())) / 1e4)
+    confidence = level_name(round(1 - (certificate.delta or 0.1), 10))
+    return (
+        f"With {confidence} confidence, at least {share} of all new rows from the same source fall inside their "
+        f"intervals.{further}"
+    )
+
+
+def not_promised(certificate: Certificate) -> list[str]:
+    """Return what the certificate does not say, in plain sentences."""
+    if certificate.kind == "none":
+        return [
+            "Any coverage at all: what these rows show holds for these rows, and new ones may differ.",
+            "A method with a promise, such as conf-nn, needs no more than held-out rows that chose nothing.",
+        ]
+    out = [
+        "Coverage for one particular row: the share holds over all rows together, and for a given x it may be lower.",
+        "Coverage within a group: some group may be covered less often, as others are covered more often.",
+        "Coverage for rows from elsewhere or from later, if the data have changed: new rows must come from the source "
+        "that the calibration rows came from.",
+        "Short intervals, or good point predictions.",
+    ]
+    if certificate.kind == "marginal":
+        bound = level_name(np.floor(1e4 * _first(certificate.coverage_bound())) / 1e4)
+        out.append(
+            "The level for each calibration set: it holds on average over them. Given the one at hand, coverage is at "
+            f"least {bound} with 90% confidence, if rows are independent."
+        )
+    return out
+
+
+def _judges(evidence: Evidence) -> str:
+    twins = sum(evidence.twins)
+    if not twins:
+        return "with known outcomes, none of them among the rows given to fit"
+    return f"with known outcomes; {twins:,} equal rows given to fit (see the notes)"
+
+
+def _spread(evidence: Evidence) -> dict[str, Any]:
+    """Return the typical width beside the range of the central 90% of outcomes."""
+    headline = evidence.headline
+    width = headline.upper - headline.lower
+    low, high = (float(q) for q in np.quantile(evidence.y, [0.05, 0.95]))
+    median = float(np.median(width))
+    own: dict[str, Any] = plain(
+        {
+            "median_width": median,
+            "mean_width": float(width.mean()),
+            "low": low,
+            "high": high,
+            "ratio": median / (high - low) if high > low else None,
+        }
+    )
+    return own
+
+
+def _widths(evidence: Evidence) -> dict[str, Any] | None:
+    """Return a histogram of the widths, and how many rows of each bin are missed; None if they do not vary."""
+    headline = evidence.headline
+    width = headline.upper - headline.lower
+    finite = np.isfinite(width)
+    values = width[finite]
+    if not len(values) or np.ptp(values) <= 1e-9 * abs(float(values.max())):
+        return None
+    top = float(np.quantile(values, 0.995))  # few very wide intervals would leave the others in one bin
+    edges = np.linspace(float(values.min()), max(top, float(np.nextafter(values.min(), np.inf))), HISTOGRAM_BINS + 1)
+    missed = ~evidence.covered[:, 0][finite]
+    counts, _ = np.histogram(np.minimum(values, edges[-1]), edges)
+    lost, _ = np.histogram(np.minimum(values[missed], edges[-1]), edges)
+    own: dict[str, Any] = plain({"edges": edges, "counts": counts, "missed": lost, "infinite": int((~finite).sum())})
+    return own
+
+
+def _columns_shown(columns: list[Family]) -> list[Family]:
+    """Return at most as many columns as a page has room for, in their order; flagged ones are never left out first."""
+    if len(columns) <= MOST_COLUMNS:
+        return columns
+    order = sorted(range(len(columns)), key=lambda j: (not columns[j].flagged, j))
+    return [columns[j] for j in sorted(order[:MOST_COLUMNS])]
+
+
+def _fitted(model: IntervalRegressor, evidence: Evidence | None) -> list[list[str]]:
+    certificate, learned = model.certificate_, model._learned
+    seed = model._fitted_params["random_state"]
+    prints = blake2b(digest_size=8)
+    for rows in (model._training_prints, model._held_out_prints):
+        prints.update(np.sort(rows).tobytes())
+    entries = [
+        ["Method", certificate.method],
+        ["Rows that trained (D1)", f"{len(model._training_prints):,}"],
+        ["Rows that calibrated (D2)", f"{certificate.n_calibration:,}"],
+        ["Rows that judge here", "none" if evidence is None else f"{evidence.n:,}"],
+        ["Columns", f"{model.n_features_in_:,}"],
+        ["Fingerprint of the rows given to fit", prints.hexdigest()],
+        ["Seed", str(seed) if isinstance(seed, int | np.integer) else "none given"],
+        ["Networks", f"{len(learned.epochs)}"],
+        ["Epochs", _span(learned.epochs)],
+        ["Chosen on the training rows", learned.choices or "nothing"],
+        ["Device", str(learned.device)],
+        [
+            "Page made with",
+            f"guardband {guardband.__version__}, torch {torch.__version__}, numpy {np.__version__}, "
+            f"Python {platform.python_version()}",
+        ],
+    ]
+    if evidence is not None and evidence.reference is not None:
+        response = evidence.reference.response
+        entries.insert(5, ["Outcomes in training", f"{number(response.knots[0])} to {number(response.knots[-1])}"])
+    return entries
+
+
+def _settings(model: IntervalRegressor) -> list[list[str]]:
+    """Return the arguments that were given, other than by default."""
+    defaults = type(model)().get_params(deep=False)
+    given = model._fitted_params
+    return [
+        [name, value if isinstance(value, str) else getattr(value, "__name__", repr(value))]
+        for name, value in given.items()
+        if name not in ("verbose", "device") and repr(value) != repr(defaults[name])
+    ]
+
+
+def _span(values: tuple[int, ...]) -> str:
+    return f"{min(values)}" if min(values) == max(values) else f"{min(values)} to {max(values)}"
+
+
+def _first(entry: Any) -> Any:
+    return entry[0] if isinstance(entry, tuple) else entry

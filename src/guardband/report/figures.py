@@ -1,0 +1,115 @@
+"""The page's plots as files for papers, drawn with matplotlib (the extra ``plots``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from guardband.audit.words import level_name
+from guardband.data.files import write_whole
+from guardband.data.packages import need_packages
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+HOLD, PALE, MISS, BAND, INK = "#1f5f99", "#9cbbd8", "#c2410c", "#d5dde6", "#5a636c"
+KINDS = ("svg", "png")
+
+
+def write_figures(document: Mapping[str, Any], folder: Path) -> list[Path]:
+    """Write the plots of a document as SVG and PNG, each whole or not at all, and return the files.
+
+    A document without labelled rows has none.
+    """
+    need_packages("plots", "matplotlib")
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    if document["audit"] is None:
+        return []
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    plots: dict[str, tuple[tuple[float, float], Callable[[Axes, Mapping[str, Any]], None]]] = {
+        "intervals": ((7.2, 3.0), _intervals),
+        "coverage-by-width": ((4.6, 3.2), _by_width),
+    }
+    if document["audit"]["curve"] is not None:
+        plots["levels"] = ((4.2, 3.6), _levels)
+    if document["widths"] is not None:
+        plots["widths"] = ((4.6, 2.6), _widths)
+    written = []
+    # The salt makes the names inside an SVG, and so the whole file, the same in every run.
+    with rc_context({"svg.hashsalt": "guardband", "font.size": 9}):
+        for name, (size, draw) in plots.items():
+            figure = Figure(figsize=size, layout="constrained")
+            axes = figure.subplots()
+            draw(axes, document)
+            axes.spines[["top", "right"]].set_visible(False)
+            for kind in KINDS:
+                path = folder / f"{name}.{kind}"
+                write_whole(path, partial(_save, figure, kind))
+                written.append(path)
+    return written
+
+
+def _save(figure: Figure, kind: str, part: Path) -> None:
+    figure.savefig(part, format=kind, dpi=200, metadata={"Date": None} if kind == "svg" else None)
+
+
+def _intervals(axes: Axes, document: Mapping[str, Any]) -> None:
+    rows = document["rows"]
+    at, n = rows["headline"], rows["sampled"]
+    order = np.arange(n)
+    lower, upper = (np.array(rows[side][at][:n], dtype=float) for side in ("lower", "upper"))
+    y = np.array(rows["y"][:n], dtype=float)
+    inside = np.array([hit == "1" for hit in rows["inside"][at][:n]])
+    axes.vlines(order[inside], lower[inside], upper[inside], color=PALE, lw=0.8)
+    axes.vlines(order[~inside], lower[~inside], upper[~inside], color=MISS, lw=0.8, alpha=0.6)
+    axes.scatter(order[inside], y[inside], s=3, color=HOLD, label="inside", zorder=3)
+    axes.scatter(order[~inside], y[~inside], s=14, color=MISS, marker="x", lw=1, label="missed", zorder=3)
+    axes.set(xlabel="rows in order of prediction", ylabel=_safe(document["response"]), xticks=[])
+    axes.legend(frameon=False, loc="upper left")
+
+
+def _by_width(axes: Axes, document: Mapping[str, Any]) -> None:
+    (family,) = (own for own in document["audit"]["families"] if own["key"] == "width")
+    strata = [own for own in family["strata"] if own["n"]]
+    place = np.arange(len(strata))
+    low, high = (np.array([own[side] / own["n"] for own in strata]) for side in ("low", "high"))
+    axes.barh(place, high - low, left=low, height=0.6, color=BAND, label="exact 99% band")
+    axes.scatter([own["share"] for own in strata], place, color=HOLD, s=18, zorder=3, label="covered")
+    axes.axvline(document["level"], color=INK, lw=0.8, ls="--")
+    axes.set(yticks=place, yticklabels=[own["label"] for own in strata], xlabel="share of rows inside", ylabel="width")
+    axes.set_xlim(min([low.min(), *(own["share"] for own in strata)]) - 0.01, 1.01)
+    axes.invert_yaxis()
+    axes.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)
+
+
+def _levels(axes: Axes, document: Mapping[str, Any]) -> None:
+    curve, n = document["audit"]["curve"], document["audit"]["n"]
+    levels = np.array(curve["levels"])
+    low, high, covered = (np.array(curve[key]) / n for key in ("low", "high", "covered"))
+    axes.fill_between(levels, low, high, color=BAND, lw=0, label="exact 99% band")
+    axes.plot(levels, levels, color=INK, lw=0.8, ls="--")
+    axes.plot(levels, covered, color=HOLD, lw=1.6, label="covered")
+    axes.set(xlabel="level asked for", ylabel="share of rows inside")
+    axes.legend(frameon=False)
+
+
+def _widths(axes: Axes, document: Mapping[str, Any]) -> None:
+    own = document["widths"]
+    edges = np.array(own["edges"])
+    axes.bar(edges[:-1], own["counts"], np.diff(edges), align="edge", color=PALE, ec="white", lw=0.4, label="rows")
+    axes.bar(edges[:-1], own["missed"], np.diff(edges), align="edge", color=MISS, ec="white", lw=0.4, label="missed")
+    axes.set(xlabel=f"width of the {level_name(document['level'])} interval", ylabel="rows")
+    axes.legend(frameon=False)
+
+
+def _safe(text: str) -> str:
+    """Return text in which no dollar sign starts a formula."""
+    return text.replace("$", r"\$")

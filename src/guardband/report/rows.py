@@ -1,0 +1,94 @@
+"""The rows that a page shows: some at random, the widest intervals and the worst misses."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guardband.audit.audit import Audit
+from guardband.audit.evidence import Evidence
+from guardband.audit.families import as_moment
+from guardband.audit.strata import Family
+from guardband.audit.words import number, plain
+from guardband.data.table import Column
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.intp]
+
+TABLE_ROWS = 20
+CELLS = 24
+LONGEST_CELL = 32
+PLACES = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+def rows_of(evidence: Evidence, findings: Audit, families: list[Family], most: int) -> dict[str, Any]:
+    """Return rows for the plots and tables: the first ``sampled`` are a random sample, in the order of the point.
+
+    ``lower`` and ``upper`` hold a list for each of ``levels``, and ``inside`` a text of 0 and 1: which outcomes lie in
+    their interval is decided before numbers are rounded for the page. ``places`` has a character for each row.
+    """
+    headline = evidence.headline
+    width = headline.upper - headline.lower
+    beyond = np.maximum(np.maximum(headline.lower - evidence.y, evidence.y - headline.upper), 0)
+    sample = np.random.default_rng(0).permutation(evidence.n)[:most]
+    sample = sample[np.argsort(headline.point[sample], kind="stable")]
+    widest = np.argsort(-width, kind="stable")[:TABLE_ROWS]
+    missed = np.argsort(-beyond, kind="stable")[:TABLE_ROWS]
+    missed = missed[beyond[missed] > 0]
+    shown = np.array(list(dict.fromkeys([*sample.tolist(), *widest.tolist(), *missed.tolist()])), dtype=np.intp)
+    levels, lower, upper = _ends(evidence, findings, shown)
+    y = evidence.y[shown]
+    inside = (lower <= y[:, None]) & (y[:, None] <= upper)
+    place = {row: i for i, row in enumerate(shown.tolist())}
+    columns = evidence.table.columns[:CELLS]
+    texts = [_texts(column, column.name in evidence.moments, shown) for column in columns]
+    return {
+        "levels": levels,
+        "headline": levels.index(findings.levels[0].level),
+        "sampled": len(sample),
+        "row": (shown + 1).tolist(),
+        "y": short(y),
+        "point": short(headline.point[shown]),
+        "lower": [short(ends) for ends in lower.T],
+        "upper": [short(ends) for ends in upper.T],
+        "inside": ["".join("01"[int(hit)] for hit in hits) for hits in inside.T],
+        "width": short(width[shown]),
+        "beyond": short(beyond[shown]),
+        "columns": [column.name for column in columns],
+        "cells": [list(cells) for cells in zip(*texts, strict=True)],
+        "places": {family.key: "".join(PLACES[i] for i in family.places[shown]) for family in families},
+        "widest": [place[row] for row in widest.tolist()],
+        "missed": [place[row] for row in missed.tolist()],
+    }
+
+
+def short(values: Array) -> list[float | None]:
+    """Return numbers with five digits, for JSON; None for what is not finite."""
+    return [plain(float(f"{value:.5g}")) for value in values.tolist()]
+
+
+def _ends(evidence: Evidence, findings: Audit, rows: Rows) -> tuple[list[float], Array, Array]:
+    """Return the levels of the slider, or the promised ones where there is none, with the ends of some rows."""
+    headline = findings.levels[0].level
+    if findings.curve is not None and headline in findings.curve.levels:
+        exact: list[Fraction] = [level for level, _ in evidence.levels()]
+        return list(findings.curve.levels), *evidence.ends(exact, rows)
+    lower, upper = evidence.intervals.per_level()
+    return [level.level for level in findings.levels], lower[rows], upper[rows]
+
+
+def _texts(column: Column, moment: bool, rows: Rows) -> list[str]:
+    return [_text(value, moment) for value in column.values[rows].tolist()]
+
+
+def _text(value: Any, moment: bool) -> str:
+    if value is None:
+        return "missing"
+    if isinstance(value, str):
+        return value if len(value) <= LONGEST_CELL else f"{value[: LONGEST_CELL - 1]}…"
+    if np.isnan(value):
+        return "missing"
+    return as_moment(value) if moment else number(value)

@@ -1,0 +1,230 @@
+import json
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import betabinom, binom
+
+import guardband as gb
+from guardband.audit.audit import audit
+from guardband.audit.evidence import GRID, Evidence
+from guardband.audit.words import plain
+from guardband.bands.certificate import Certificate
+from guardband.bands.levels import Levels
+from guardband.metrics import worst_slab_counts, worst_slab_coverage
+from judged import evidence_of
+from laws import SIGNIFICANCE
+
+QUICK = {"preset": "fast", "max_epochs": 2, "random_state": 0, "verbose": False}
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame(
+        {
+            "a": rng.standard_normal(900),
+            "when": pd.date_range("2024-01-01", periods=900),
+            "shop": rng.choice(["n", "s", None], 900),
+        }
+    )
+    return frame, pd.Series(frame["a"] * 3 + rng.standard_normal(900), name="sales")
+
+
+@pytest.fixture(scope="module")
+def model(rows):
+    return gb.IntervalRegressor(**QUICK).fit(rows[0][:600], rows[1][:600])
+
+
+@pytest.fixture(scope="module")
+def evidence(model, rows):
+    X, y = rows[0][600:], rows[1][600:]
+    return Evidence.of(model, X, y, group=X["shop"], time=X["when"])
+
+
+def test_the_verdict_counts_rows_by_the_exact_law():
+    evidence = evidence_of(2000, 1000)
+    own = audit(evidence)
+    covered = int(((evidence.intervals.lower <= evidence.y) & (evidence.y <= evidence.intervals.upper)).sum())
+    law = betabinom(2000, 901, 100)
+    (level,) = own.levels
+    assert (level.covered, level.low, level.high) == (covered, law.ppf(0.005), law.ppf(0.995))
+    assert own.p_value == pytest.approx(law.cdf(covered))
+    assert own.kept is True
+    assert own.verdict == (
+        f"Promise kept: {covered:,} of 2,000 rows ({covered / 20:.1f}%) fell inside their 90% intervals; "
+        f"{level.low:,} to {level.high:,} were to be expected."
+    )
+
+
+def test_a_broken_promise_is_said_to_be_broken():
+    own = audit(evidence_of(2000, noise=1.5))
+    assert own.kept is False
+    assert own.p_value < 1e-6
+    least = own.levels[0].least
+    assert own.verdict.startswith("Promise broken: only ")
+    assert f"at least {least:,} inside in 99% of all audits (p < 0.0001)" in own.verdict
+    assert own.drift.scores.drifted
+
+
+def test_more_than_expected_is_kept_and_said():
+    own = audit(evidence_of(2000, noise=0.5))
+    assert own.kept is True
+    assert "wider than need be" in own.verdict
+
+
+def test_significance_decides():
+    evidence = evidence_of(2000, noise=1.08)
+    p = audit(evidence).p_value
+    assert 1e-4 < p < 0.5
+    assert audit(evidence, significance=min(0.9, 1.1 * p)).kept is False
+    assert audit(evidence, significance=0.9 * p).kept is True
+    with pytest.raises(ValueError, match="significance must lie"):
+        audit(evidence, significance=1)
+
+
+def test_false_alarms_come_no_more_often_than_the_significance():
+    alarms = sum(audit(evidence_of(200, 99, seed=seed), 0.1).kept is False for seed in range(80))
+    assert alarms <= binom.isf(SIGNIFICANCE, 80, 0.1)
+
+
+def test_pac_is_tested_by_the_binomial_at_the_level():
+    own = audit(evidence_of(2000, 1000, guarantee="pac"))
+    (level,) = own.levels
+    assert own.p_value == pytest.approx(binom.cdf(level.covered, 2000, 0.9))
+    assert level.least == next(c for c in range(2000) if binom.cdf(c, 2000, 0.9) >= 0.01)
+    assert f"at least 90% of all new rows were promised; fewer than {level.least:,} would" in own.verdict
+
+
+def test_several_levels_share_the_significance():
+    own = audit(evidence_of(2000, levels=[0.9, 0.5]))
+    assert own.kept is True
+    assert own.p_value == pytest.approx(min(1, 2 * min(level.p_value for level in own.levels)))
+    assert "90% intervals" in own.verdict
+    evidence = evidence_of(2000, levels=[0.9, 0.5])
+    narrow = evidence.intervals
+    narrow.upper[:, 1] = narrow.lower[:, 1]
+    assert audit(evidence).kept is False
+    assert "50% intervals" in audit(evidence).verdict
+
+
+@pytest.mark.filterwarnings("ignore::guardband.InsufficientCalibrationWarning")
+def test_the_whole_line_is_kept_for_nothing():
+    own = audit(evidence_of(300, 8))
+    assert own.kept is True
+    assert own.p_value == 1
+    assert "the whole line" in own.verdict
+    json.dumps(own.to_dict(), allow_nan=False)
+
+
+def test_nothing_promised_is_nothing_broken():
+    evidence = replace(evidence_of(2000, noise=3), certificate=Certificate.of_nothing("bayes", 0.9, 9, "so it is"))
+    own = audit(evidence)
+    assert own.kept is None
+    assert own.verdict.startswith("Nothing was promised: ")
+
+
+def test_evidence_agrees_with_predict_interval(model, evidence, rows):
+    bands = model.predict_interval(rows[0][600:])
+    np.testing.assert_array_equal(bands.lower, evidence.intervals.lower)
+    levels = [level for level, _ in evidence.levels()]
+    assert levels == list(GRID)
+    lower, upper = evidence.ends(levels)
+    again = model.predict_interval(rows[0][600:], confidence_level=[float(level) for level in levels])
+    np.testing.assert_array_equal(lower, again.lower)
+    np.testing.assert_array_equal(upper, again.upper)
+    some, _ = evidence.ends(levels[:2], np.array([5, 1]))
+    np.testing.assert_array_equal(some, lower[[5, 1], :2])
+
+
+def test_a_row_is_covered_where_its_score_is_small_enough(evidence):
+    inside = evidence.covered[:, 0]
+    threshold = np.sort(evidence.calibration_scores)[evidence.certificate.rank - 1]
+    np.testing.assert_array_equal(inside, evidence.scores <= threshold)
+
+
+def test_the_curve_is_coverage_at_every_level(evidence):
+    curve = audit(evidence).curve
+    lower, upper = evidence.ends([level for level, _ in evidence.levels()])
+    y = evidence.y[:, None]
+    assert list(curve.covered) == ((lower <= y) & (y <= upper)).sum(axis=0).tolist()
+    np.testing.assert_allclose(curve.mean_width, (upper - lower).mean(axis=0))
+    law = betabinom(300, evidence.levels()[0][1], 151 - evidence.levels()[0][1])
+    assert (curve.low[0], curve.high[0]) == (law.ppf(0.005), law.ppf(0.995))
+
+
+def test_levels_beyond_the_calibration_rows_are_left_out_without_a_warning():
+    assert float(evidence_of(50, 50).levels()[-1][0]) == 0.98
+
+
+def test_names_and_dates_are_kept(evidence):
+    assert evidence.response == "sales"
+    titles = [family.title for family in audit(evidence).families]
+    assert titles[:4] == ["By shop", "Over when", "By the width of the interval", "By the size of the prediction"]
+    assert titles[4:] == ["a", "when", "shop"]
+    over_time = audit(evidence).families[1]
+    assert over_time.strata[0].label.startswith("2025-08-23 to ")
+
+
+def test_rows_that_were_used_before_are_counted(model, rows):
+    used = audit(Evidence.of(model, rows[0][:600], rows[1][:600]))
+    assert "450 of 600 rows equal rows that trained the network. So many" in used.notes[0]
+    assert "150 of 600 rows equal rows that were held out" in used.notes[1]
+    X, y = pd.concat([rows[0][600:], rows[0][:1]]), pd.concat([rows[1][600:], rows[1][:1]])
+    (note,) = audit(Evidence.of(model, X, y)).notes
+    assert note.startswith("1 of 301 rows")
+    assert "Chance twins do no harm" in note
+
+
+@pytest.mark.parametrize("method", ["pav", "neg-ll", "conf-fw"])
+def test_other_rules_have_an_audit_and_those_without_rank_no_curve(method, rows):
+    asked = {"hidden": (8,), "epochs": 2, "random_state": 0, "network": "plain"}
+    fitted = gb.IntervalRegressor(method, **asked).fit(rows[0][["a"]][:600], rows[1][:600])
+    own = audit(Evidence.of(fitted, rows[0][["a"]][600:], rows[1][600:]))
+    assert (own.curve is None) == (method != "conf-fw")
+    assert (own.kept is None) == (method == "neg-ll")
+    json.dumps(own.to_dict(), allow_nan=False)
+
+
+def test_responses_that_cannot_be_count_as_missed(rows):
+    X, y = rows[0][["a"]], np.exp(rows[1])
+    fitted = gb.IntervalRegressor(**QUICK, target_transform="log", y_max=1e9).fit(X[:600], y[:600])
+    new = y[600:].to_numpy().copy()
+    new[:100] = -1
+    own = Evidence.of(fitted, X[600:], new)
+    assert own.response == "the outcome"
+    assert np.isinf(own.scores[:100]).all()
+    assert not own.covered[:100].any()
+    assert audit(own).kept is False
+
+
+def test_a_column_of_the_wrong_length_is_refused(model, rows):
+    with pytest.raises(ValueError, match="group must be one column of 300 rows"):
+        Evidence.of(model, rows[0][600:], rows[1][600:], group=[1, 2])
+
+
+def test_the_worst_slab_counts_what_its_coverage_divides():
+    evidence = evidence_of(800)
+    counts = worst_slab_counts(evidence.y, evidence.headline, evidence.inputs)
+    assert worst_slab_coverage(evidence.y, evidence.headline, evidence.inputs) == counts[0, 0] / counts[0, 1]
+    slab = audit(evidence).slab
+    assert (slab.covered, slab.n) == tuple(counts[0])
+
+
+def test_few_rows_have_no_slab():
+    assert audit(evidence_of(30)).slab is None
+
+
+def test_an_audit_is_ready_for_json(evidence):
+    text = json.dumps(audit(evidence).to_dict(), allow_nan=False)
+    assert json.loads(text)["levels"][0]["n"] == 300
+
+
+def test_plain_makes_json_of_numpy():
+    entries = {1: (np.float64(2), np.inf), "a": np.array([1, 2])}
+    assert plain(entries) == {"1": [2.0, None], "a": [1, 2]}
+
+
+def test_levels_are_exact():
+    assert Levels.of([0.9]).values[0] in GRID

@@ -1,0 +1,95 @@
+import numpy as np
+import pytest
+from scipy.stats import betabinom, binom
+
+from guardband.audit.law import Law, promises_of
+from guardband.bands.certificate import Certificate
+from guardband.bands.ranks import binomial_counts, coverage_bound, covered_counts
+
+
+@pytest.mark.parametrize(("m", "k", "n"), [(1, 9, 9), (50, 90, 99), (2000, 901, 1000), (30_000, 22_501, 25_000)])
+def test_covered_rows_follow_the_beta_binomial_law(m, k, n):
+    counts = np.unique(np.linspace(0, m, 40).astype(int))
+    np.testing.assert_allclose(covered_counts(m, k, n)[counts], betabinom.cdf(counts, m, k, n + 1 - k), atol=1e-9)
+
+
+@pytest.mark.parametrize(("m", "share"), [(1, 0.5), (500, 0.9), (20_000, 0.87)])
+def test_binomial_counts_are_the_binomial_law(m, share):
+    np.testing.assert_allclose(binomial_counts(m, share), binom.cdf(np.arange(m + 1), m, share), atol=1e-12)
+
+
+def test_the_whole_line_covers_every_row():
+    for counts in (covered_counts(5, 10, 9), binomial_counts(5, 1.0)):
+        assert counts.tolist() == [0, 0, 0, 0, 0, 1]
+    assert Law(share=1.0).band(5) == (5, 5)
+    assert Law(share=1.0).p_value(5, 5) == 1
+
+
+def test_a_rank_of_nothing_covers_nothing():
+    assert covered_counts(3, 0, 9).tolist() == [1, 1, 1, 1]
+
+
+def test_band_holds_99_percent_with_equal_tails():
+    low, high = Law((901, 1000)).band(1000)
+    law = betabinom(1000, 901, 100)
+    assert (low, high) == (law.ppf(0.005), law.ppf(0.995))
+    assert (low / 1000, high / 1000) == (0.863, 0.932)  # the published band
+
+
+def test_least_is_the_first_count_that_is_not_significant():
+    law, exact = Law((901, 1000)), betabinom(2000, 901, 100)
+    least = law.least(2000, 0.01)
+    assert exact.cdf(least - 1) < 0.01 <= exact.cdf(least)
+    assert law.p_value(least - 1, 2000) < 0.01 <= law.p_value(least, 2000)
+
+
+def test_a_choice_among_k_multiplies_the_chance_of_a_small_count():
+    one, ten = Law((90, 99)), Law((90, 99), candidates=10, open=True)
+    assert ten.p_value(70, 100) == pytest.approx(10 * one.p_value(70, 100))
+    assert ten.band(100)[0] < one.band(100)[0]
+    assert ten.band(100)[1] == 100
+    assert ten.p_value_above(100, 100) == 1
+
+
+def test_counts_from_above():
+    assert Law(share=0.5).p_value_above(2, 2) == pytest.approx(0.25)
+    assert Law(share=0.5).p_value_above(0, 2) == 1
+
+
+def certificate(kind, **more):
+    return Certificate(**{"kind": kind, "method": "m", "confidence_level": 0.9, "n_calibration": 99, "rank": 90} | more)
+
+
+def test_a_marginal_promise_is_tested_by_its_own_law():
+    (own,) = promises_of(certificate("marginal"))
+    assert own.test == own.expected == Law((90, 99))
+    assert own.share is None
+
+
+def test_a_pac_promise_is_tested_at_the_level():
+    (own,) = promises_of(certificate("pac", rank=95, delta=0.1))
+    assert own.test == Law(share=0.9)
+    assert own.expected == Law((95, 99))
+
+
+def test_a_pav_promise_is_tested_at_its_bound():
+    (own,) = promises_of(certificate("pav", delta=0.1, rule="fixed-sequence", candidates=10, covered=93, tau=0.1))
+    assert own.test == Law(share=coverage_bound(0.1, 90, 99))
+    assert own.expected == Law((90, 99), open=True)
+    (paper,) = promises_of(certificate("pav", delta=0.1, rule="paper", candidates=10, covered=93, tau=0.1))
+    assert paper.test == Law(share=coverage_bound(0.01, 93, 99))
+    assert paper.expected.candidates == 10
+    (asked,) = promises_of(certificate("pav", aim="pac", delta=0.1, rule="nested", covered=93, tau=0.1))
+    assert asked.test == Law(share=0.9)
+    (average,) = promises_of(certificate("pav", aim="average", rule="nested", covered=93, tau=0.1))
+    assert average.test == average.expected
+
+
+def test_where_nothing_is_promised_the_level_is_the_yardstick():
+    (own,) = promises_of(Certificate.of_nothing("bayes", 0.9, 50, "it is so"))
+    assert own.test == own.expected == Law(share=0.9)
+
+
+def test_each_level_has_its_promise():
+    both = promises_of(certificate("marginal", confidence_level=(0.9, 0.5), rank=(90, 50), whole_line=(True, False)))
+    assert [own.expected for own in both] == [Law(share=1.0), Law((50, 99))]

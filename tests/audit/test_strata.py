@@ -1,0 +1,100 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import betabinom, binom
+
+from guardband.audit.audit import audit
+from guardband.audit.families import as_moment
+from guardband.audit.law import Law
+from guardband.audit.strata import bins_of_column, bins_of_labels, bins_of_numbers, judge, stratum
+from guardband.data.table import Column
+from judged import evidence_of
+from laws import SIGNIFICANCE
+
+
+def test_ranges_hold_about_equal_counts_and_missing_values_apart():
+    values = np.append(np.arange(100.0), np.nan)
+    bins = bins_of_numbers(values, 5)
+    assert bins.labels == ("0 to 19", "20 to 39", "40 to 59", "60 to 79", "80 to 99", "missing")
+    assert np.bincount(bins.places).tolist() == [20, 20, 20, 20, 20, 1]
+
+
+def test_few_values_are_groups_of_their_own():
+    assert bins_of_numbers(np.array([1.0, 0.0, 1.0]), 5).labels == ("0", "1")
+    assert bins_of_numbers(np.full(9, 3.0), 10).labels == ("3",)
+
+
+def test_ties_never_straddle_two_ranges():
+    values = np.repeat(np.arange(12.0), [1, 1, 1, 1, 60, 1, 1, 1, 1, 1, 1, 1])
+    places = bins_of_numbers(values, 5).places
+    assert all(len(np.unique(places[values == v])) == 1 for v in np.unique(values))
+
+
+def test_infinite_widths_are_a_range():
+    bins = bins_of_numbers(np.append(np.arange(50.0), np.full(10, np.inf)), 5)
+    assert bins.labels[-1].endswith("∞")
+
+
+def test_frequent_labels_others_and_missing():
+    cells = ["a"] * 5 + ["b"] * 3 + ["c", "d", None]
+    bins = bins_of_labels(cells, most=2)
+    assert bins.labels == ("a", "b", "2 others", "missing")
+    assert np.bincount(bins.places).tolist() == [5, 3, 2, 1]
+    assert bins_of_labels(["10", "9", "10"]).labels == ("9", "10")
+    assert bins_of_labels(["x" * 100, " "]).labels == ("(blank)", "x" * 47 + "…")
+
+
+def test_a_column_is_numbers_or_categories():
+    assert bins_of_column(Column("c", "mixed", np.array(["x", None], dtype=object))).labels == ("x", "missing")
+    assert bins_of_column(Column("d", "number", np.array([0.0, 14_975.0])), as_moment).labels == (
+        "1970-01-01",
+        "2011-01-01",
+    )
+    assert as_moment(14_975.5) == "2011-01-01 12:00"
+
+
+def test_strata_count_by_hand_and_have_the_band_of_their_size():
+    covered = np.array([True, True, False, True, True, True])
+    bins = bins_of_labels(["a", "a", "a", "b", "b", "b"])
+    first, second = judge(bins, covered, Law((90, 99)), 0.01, 2)
+    assert (first.n, first.covered, first.share) == (3, 2, 2 / 3)
+    assert (second.n, second.covered) == (3, 3)
+    law = betabinom(3, 90, 10)
+    assert (first.low, first.high) == (law.ppf(0.005), law.ppf(0.995))
+
+
+def test_a_flag_allows_for_the_number_of_groups():
+    law, exact = Law((901, 1000)), betabinom(200, 901, 100)
+    unlikely = int(exact.ppf(0.004))
+    assert stratum("g", 200, unlikely, law, 0.01).flag == "low"
+    assert stratum("g", 200, unlikely, law, 0.01 / 10).flag is None
+    assert stratum("g", 200, 200, law, 0.01).flag == "high"
+    assert stratum("g", 0, 0, law, 0.01).flag is None
+
+
+def test_chance_alone_marks_a_family_no_more_often_than_the_significance():
+    # Low and high are tested at 1% each; the two columns are one family, and width and size are two more.
+    audits = [audit(evidence_of(600, seed=seed)) for seed in range(40)]
+    flagged = sum(any(f.flagged for f in own.families if f.key == key) for own in audits for key in ("width", "size"))
+    assert flagged <= binom.isf(SIGNIFICANCE, 80, 0.02)
+
+
+def test_a_group_that_is_covered_less_is_found():
+    rng = np.random.default_rng(0)
+    group = Column("shop", "mixed", rng.choice(np.array(["north", "south"], dtype=object), 4000))
+    evidence = evidence_of(4000, group=group)
+    evidence.y[group.values == "north"] += 2.5
+    (family,) = (family for family in audit(evidence).families if family.key == "group")
+    assert family.title == "By shop"
+    assert {s.label: s.flag for s in family.strata} == {"north": "low", "south": None}
+
+
+@pytest.mark.parametrize(
+    "values", [np.array([3.0, 1.0, 2.0] * 40), np.array(["2020-02", "2020-01", None] * 40, object)]
+)
+def test_time_is_in_order(values):
+    evidence = replace(evidence_of(120), time=Column("when", "number" if values.dtype == float else "mixed", values))
+    (family,) = (family for family in audit(evidence).families if family.key == "time")
+    labels = [s.label for s in family.strata]
+    assert labels in (["1", "2", "3"], ["2020-01", "2020-02", "missing"])

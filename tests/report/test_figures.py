@@ -1,0 +1,18 @@
+import numpy as np
+
+import guardband as gb
+from guardband.report.document import document
+from guardband.report.figures import write_figures
+from judged import evidence_of
+
+
+def test_figures_are_written_alike_each_time_and_none_without_rows(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.random((300, 2))
+    model = gb.IntervalRegressor(hidden=(8,), epochs=2, network="plain", random_state=0).fit(X, X.sum(1))
+    own = document(model, evidence_of(400)) | {"response": "price $ and $x^$"}
+    first, second = (write_figures(own, tmp_path / name) for name in ("a", "b"))
+    names = ["intervals", "coverage-by-width", "levels", "widths"]
+    assert [path.name for path in first] == [f"{name}.{kind}" for name in names for kind in ("svg", "png")]
+    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
+    assert write_figures(document(model, None), tmp_path / "c") == []

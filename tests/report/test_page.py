@@ -1,0 +1,137 @@
+import json
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import guardband as gb
+from guardband.audit.evidence import Evidence
+from guardband.report.document import document
+from guardband.report.html import asset, json_text, skeleton, table
+from guardband.report.page import render, write_report
+from judged import evidence_of
+
+HOSTILE = ['<script>alert("x")</script>', "a'b\"c", "</script><!--", "--><b>&amp;", "\u2028 line", "lower", "$x$", ""]
+
+
+class Reader(HTMLParser):
+    """Counts elements, and collects ids and what they refer to."""
+
+    VOID = frozenset({"meta", "link", "input", "br", "img", "path", "circle"})
+
+    def __init__(self):
+        super().__init__()
+        self.counts, self.open, self.ids, self.refers = {}, [], [], []
+
+    def handle_starttag(self, tag, attributes):
+        self.counts[tag] = self.counts.get(tag, 0) + 1
+        own = dict(attributes)
+        if "id" in own:
+            self.ids.append(own["id"])
+        self.refers += [own[key] for key in ("for", "aria-labelledby") if key in own]
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.handle_starttag(tag, attributes)
+        if tag not in self.VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def read(page):
+    reader = Reader()
+    reader.feed(page)
+    assert reader.open == []
+    return reader
+
+
+@pytest.fixture(scope="module")
+def hostile():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.random((700, len(HOSTILE) - 1)), columns=HOSTILE[:-1])
+    frame["text"] = rng.choice(HOSTILE[:-1], 700)
+    y = pd.Series(rng.random(700), name="</title><script>alert(1)</script>")
+    model = gb.IntervalRegressor(hidden=(8,), epochs=2, network="plain", random_state=0).fit(frame[:500], y[:500])
+    group = pd.Series(rng.choice(HOSTILE[:3], 200), name="<i>group</i>")
+    return document(model, Evidence.of(model, frame[500:], y[500:], group=group))
+
+
+def test_names_and_values_never_become_elements(hostile):
+    page = render(hostile)
+    reader = read(page)
+    assert reader.counts["script"] == 2
+    assert "b" not in reader.counts or page.count("<b>") == 1  # the verdict's own
+    assert "<i>group" not in page
+    assert "alert(1)</script>" not in page
+
+
+def test_the_data_come_back_as_they_were(hostile):
+    text = re.search(r'id="data">(.*?)</script>', render(hostile), re.DOTALL).group(1)
+    assert json.loads(text)["rows"] == hostile["rows"]
+    assert json.loads(text)["response"] == hostile["response"]
+    assert not set("<>&\u2028\u2029") & set(text)
+
+
+def test_ids_are_unique_and_references_lead_somewhere(hostile):
+    reader = read(render(hostile))
+    assert len(set(reader.ids)) == len(reader.ids)
+    assert set(reader.refers) <= set(reader.ids)
+
+
+def test_nothing_is_fetched(hostile):
+    page = render(hostile)
+    assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
+    assert "@import" not in page
+    assert "url(" not in page
+
+
+def test_landmarks_language_and_headings_are_there(hostile):
+    page = render(hostile)
+    counts = read(page).counts
+    assert counts["main"] == counts["header"] == counts["footer"] == counts["h1"] == 1
+    assert '<html lang="en">' in page
+    assert "<noscript>" in page
+
+
+def test_essential_numbers_stand_in_the_text_without_script(hostile):
+    page = re.sub(r"<script.*?</script>", "", render(hostile), flags=re.DOTALL)
+    level = hostile["audit"]["levels"][0]
+    assert f"{level['covered']} of 200 rows" in page
+    assert f"{level['low']} to {level['high']}" in page
+    assert page.count("<table") >= 6
+
+
+def test_a_page_appears_whole_or_not_at_all(hostile, tmp_path):
+    path = write_report(hostile, tmp_path / "page.html")
+    assert path.read_text(encoding="utf-8") == render(hostile)
+    with pytest.raises(KeyError):
+        write_report({}, tmp_path / "other.html")
+    assert [p.name for p in tmp_path.iterdir()] == ["page.html"]
+
+
+def test_building_blocks_escape():
+    assert json_text({"a": "</script>&"}) == '{"a":"\\u003c/script\\u003e\\u0026"}'
+    assert '<td class="text">&lt;b&gt;</td>' in table(["<x>"], [["<b>"]], caption='"c"', name="t")
+    assert "<title>&lt;t&gt;</title>" in skeleton("<t>", "")
+
+
+def test_style_and_script_are_files_of_the_package():
+    assert "prefers-color-scheme" in asset("page.css")
+    assert "@media print" in asset("page.css")
+    assert '"use strict"' in asset("page.js")
+
+
+def test_rows_that_were_used_before_are_noted_on_the_page(hostile):
+    own = evidence_of(300)
+    rng = np.random.default_rng(0)
+    X = rng.random((300, 2))
+    model = gb.IntervalRegressor(hidden=(8,), epochs=2, network="plain", random_state=0).fit(X, X.sum(1))
+    page = render(document(model, Evidence.of(model, X, X.sum(1))))
+    assert "225 of 300 rows equal rows that trained the network" in page
+    assert "300 equal rows given to fit (see the notes)" in page
+    assert "none of them among the rows given to fit" in render(document(model, own))
