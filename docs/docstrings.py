@@ -8,6 +8,7 @@ from typing import Any
 from griffe import Extension
 
 DOCTEST = re.compile(r"^>>> .*?(?=\n[ \t]*\n|\Z)", re.MULTILINE | re.DOTALL)
+POSITIVE_PART = re.compile(r"(?<=\))_\+")
 SHARED = re.compile(r"^(\w+)((?:, \w+)+)( : .*)?\n((?:    .*\n?)+)", re.MULTILINE)
 
 
@@ -15,9 +16,9 @@ class ReadableDocstrings(Extension):
     """Rewrites docstrings before they are parsed."""
 
     def on_object(self, *, obj: Any, **kwargs: Any) -> None:
-        """Fence doctests, which would be quotations, and separate ``a, b``, which would get the type of ``a``."""
+        """Fence doctests, which would be quotations; separate ``a, b``, where b would get a's type; keep ``(r)_+``."""
         if obj.docstring is not None:
-            text = SHARED.sub(_separated, obj.docstring.value)
+            text = SHARED.sub(_separated, POSITIVE_PART.sub(r"\_+", obj.docstring.value))
             obj.docstring.value = DOCTEST.sub(lambda found: f"```pycon\n{found.group()}\n```", text)
 
 

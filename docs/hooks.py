@@ -54,10 +54,9 @@ def options(name: str) -> str:
     """Return the arguments and options of a command as a Markdown table."""
     from typer.main import get_command
 
-    from guardband import cli
+    from guardband.cli import app
 
-    program = get_command(getattr(cli.app, "app", cli.app))
-    command = program.commands.get(name)
+    command = get_command(app).commands.get(name)
     if command is None:
         return "*This version does not have the command yet.*"
     context = command.make_context(f"guardband {name}", [], resilient_parsing=True)

@@ -94,8 +94,7 @@ def test_each_command_page_shows_the_options_that_the_program_has(site):
 def test_every_command_has_a_page():
     from typer.main import get_command
 
-    import guardband.cli
+    from guardband.cli import app
 
-    app = getattr(guardband.cli.app, "app", guardband.cli.app)
     pages = {page.stem for page in (ROOT / "docs" / "commands").glob("*.md")}
     assert set(get_command(app).commands) <= pages
