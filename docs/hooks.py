@@ -16,6 +16,8 @@ ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 CODE = re.compile(r"(^```.*?^```|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?<=\]\()(?!https?:|mailto:|#|/)([^)\s#]+)")
+KIND = re.compile(r"<(?:list\[)?(str|int|float|path)\]?(?: range)?>")
+KINDS = {"str": "TEXT", "int": "NUMBER", "float": "NUMBER", "path": "PATH"}
 OPTIONS = re.compile(r"^<!-- options: (\w+) -->$", re.MULTILINE)
 
 
@@ -60,13 +62,15 @@ def options(name: str) -> str:
     if command is None:
         return "*This version does not have the command yet.*"
     context = command.make_context(f"guardband {name}", [], resilient_parsing=True)
-    records = [record for record in (parameter.get_help_record(context) for parameter in command.params) if record]
-    rows = [f"| `{_line(names)}` | {_line(about).replace('|', '&#124;')} |" for names, about in records]
+    rows = []
+    for parameter in command.params:
+        record = parameter.get_help_record(context)
+        if record is not None:
+            names, about = record
+            is_argument = parameter.param_type_name == "argument"
+            names = KIND.sub(lambda found, hidden=is_argument: "" if hidden else KINDS[found.group(1)], names).strip()
+            rows.append(f"| `{names}` | {' '.join(about.split()).replace('|', '&#124;')} |")
     return "\n".join(["| option | what it does |", "|---|---|", *rows])
-
-
-def _line(text: str) -> str:
-    return " ".join(text.replace(" range>", ">").split())
 
 
 def _links(page: Path) -> set[Path]:

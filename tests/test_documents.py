@@ -1,17 +1,20 @@
 """Every block of README and docs runs, in order, as one program per page; links between pages lead somewhere.
 
-Python blocks run as Python. Blocks of bash that begin with ``guardband`` run in a shell whose ``guardband`` is this
-checkout's; they use the files that the quickstart makes. A block of text is what the block before it prints, or a part
-of that, with lines broken anywhere.
+Python blocks run as Python. Blocks of bash that begin with ``guardband`` run as ``python -m guardband``, in a shell
+where they need one; they use the files that the quickstart makes. A block of text is what the block before it prints,
+or a part of that, with lines broken anywhere.
 """
 
 import contextlib
 import io
 import os
 import re
+import runpy
+import shlex
 import shutil
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -24,6 +27,7 @@ QUICKSTART = ROOT / "docs" / "quickstart.md"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```(python|bash|text)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^guardband (\w+)", re.MULTILINE)
+NEEDS_SHELL = re.compile(r"[|<>&;]")
 KNOWN = set(get_command(app).commands)
 
 
@@ -49,12 +53,31 @@ def run_page(page, folder, programs):
                 exec(compile(code, str(page), "exec"), names)
             printed = out.getvalue()
         elif kind == "bash":
-            printed = run_shell(code, folder, programs)
+            printed = run_in_shell(code, folder, programs) if NEEDS_SHELL.search(code) else run_here(code)
         else:
             assert " ".join(code.split()) in " ".join(printed.split()), f"{page.name} shows {code}, found {printed}"
 
 
-def run_shell(code, folder, programs):
+def run_here(commands):
+    """Run commands in this process, which has torch loaded already, and return what they print."""
+    printed = ""
+    for line in filter(None, commands.splitlines()):
+        words = shlex.split(line, comments=True)
+        out, err, code = io.StringIO(), io.StringIO(), None
+        with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+            warnings.simplefilter("default")  # a command tells of a warning and goes on
+            patch.setattr(sys, "argv", words)
+            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+                try:
+                    runpy.run_module("guardband", run_name="__main__")
+                except SystemExit as stopped:
+                    code = stopped.code
+        assert not code, f"{line}\nexit code {code}\n{out.getvalue()}\n{err.getvalue()}"
+        printed += out.getvalue()
+    return printed
+
+
+def run_in_shell(code, folder, programs):
     path = os.pathsep.join([str(programs), os.environ["PATH"]])
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", code],
