@@ -5,7 +5,7 @@ BIN := .venv/bin
 # which build pip takes, and everything after it then finds it installed.
 PIP := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet
 
-.PHONY: demo test lint smoke clean
+.PHONY: demo test lint smoke docs clean
 
 demo: .venv/demo
 	$(BIN)/guardband demo
@@ -21,6 +21,10 @@ lint: .venv/dev
 # The wheel, in an empty environment of its own.
 smoke: .venv/dev
 	$(BIN)/python tests/wheel_smoke.py
+
+# The documentation as a site: build/site/index.html, which opens without a server.
+docs: .venv/dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 .venv/demo: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
