@@ -35,7 +35,8 @@ def report(folder: Path) -> None:
     summary["relative_score"] = summary["score"] / best.reindex(summary.index.get_level_values("table")).to_numpy()
     summary.to_csv(folder / "summary.csv")
     (folder / "summary.md").write_text(text(summary))
-    plot(summary, folder / "score.svg")
+    if summary["fit_seconds"].notna().any():
+        plot(summary, folder / "score.svg")
 
 
 def inside_band(rows: pd.DataFrame) -> bool:
@@ -67,6 +68,7 @@ def text(summary: pd.DataFrame) -> str:
 
 def plot(summary: pd.DataFrame, path: Path) -> None:
     """Draw the score against the time of a fit, both on logarithmic axes, a panel per table."""
+    summary = summary[summary["fit_seconds"].notna()]
     names = summary.index.get_level_values("table").unique()
     figure, panels = plt.subplots(1, len(names), figsize=(4.2 * len(names), 3.6), squeeze=False, layout="constrained")
     for panel, name in zip(panels[0], names, strict=True):
