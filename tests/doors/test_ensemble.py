@@ -21,7 +21,7 @@ X_NEW, Y_NEW = PaperModel(n_features=6).draw(2000, seed=2)
 SMALL = {"hidden": (32, 32), "random_state": 0}
 
 
-@pytest.mark.parametrize(("preset", "copies"), [("fast", 2), ("default", 8), ("best", 16)])
+@pytest.mark.parametrize(("preset", "copies"), [("fast", 2), ("default", 8), ("best", 24)])
 def test_a_preset_is_a_number_of_copies_that_stop_apart(preset, copies):
     model = gb.IntervalRegressor(preset=preset, **SMALL).fit(X, Y)
     epochs = model._learned.epochs

@@ -29,7 +29,9 @@ FULLY_CONNECTED: dict[str, Any] = {
 }
 NETWORKS: dict[str, dict[str, Any]] = {
     "tabular": {
+        "hidden": (256, 256, 256),
         "activation": "silu",
+        "dropout": 0.0,
         "ordering": "softplus",
         "epochs": "early",
         "learning_rate": 0.003,
@@ -41,19 +43,10 @@ NETWORKS: dict[str, dict[str, Any]] = {
 """What the arguments of each network are unless they are given; the one for tables suits some to the rows."""
 AVERAGING = 2.0
 """Over how many epochs the parameters of the network for tables are averaged."""
-COPIES = {"fast": 2, "default": 8, "best": 16}
-PRESETS: dict[str, dict[str, Any]] = {
-    "fast": {"hidden": (128, 128), "dropout": 0.03, "learning_rate": 0.005},
-    "default": {"hidden": (256, 256, 256), "dropout": 0.0},
-    "best": {"hidden": (384, 384, 384), "dropout": 0.0},
-}
-"""The network for tables, by the time to spend."""
+COPIES = {"fast": 2, "default": 8, "best": 24}
+FAST: dict[str, Any] = {"hidden": (128, 128), "dropout": 0.03, "learning_rate": 0.005}
 FEW_ROWS = 4000
-FOR_FEW_ROWS: dict[str, dict[str, Any]] = {
-    "fast": {},
-    "default": {"hidden": (128, 128, 128), "dropout": 0.03},
-    "best": {"hidden": (256, 256, 256), "dropout": 0.03},
-}
+FOR_FEW_ROWS: dict[str, Any] = {"hidden": (128, 128, 128), "dropout": 0.03}
 """What is otherwise with fewer rows to train on."""
 
 
@@ -91,8 +84,8 @@ class Settings:
         """Return the settings; what cannot be is refused."""
         network = params["network"]
         default, given_decay = _defaults(network, params["preset"]), params["weight_decay"]
-        for_few_rows = FOR_FEW_ROWS[_preset(params["preset"])] if network == "tabular" else {}
-        for_few_rows = {name: value for name, value in for_few_rows.items() if params[name] is None}
+        suits = network == "tabular" and params["preset"] != "fast"
+        for_few_rows = {name: value for name, value in FOR_FEW_ROWS.items() if suits and params[name] is None}
         params = {name: default.get(name) if value is None else value for name, value in params.items()}
         chooses_score = isinstance(params["method"], str) and params["method"] == AUTO
         method = method_named(SCORES[0] if chooses_score else params["method"])
@@ -188,12 +181,7 @@ def _defaults(network: Any, preset: Any) -> dict[str, Any]:
             f"network must be one of {', '.join(NETWORKS)}, or a function of the number of columns that builds a "
             f"module, found {network!r}."
         )
-    return NETWORKS[network] | (PRESETS[_preset(preset)] if network == "tabular" else {})
-
-
-def _preset(preset: Any) -> str:
-    """Return the word whose network is used: seconds say how long, not what."""
-    return preset if isinstance(preset, str) and preset in PRESETS else "default"
+    return NETWORKS[network] | (FAST if network == "tabular" and preset == "fast" else {})
 
 
 def _widths(hidden: Any) -> tuple[int, ...]:

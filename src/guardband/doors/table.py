@@ -83,8 +83,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         such as one that ends in ``gb.nn.TripleHead``; it gets the columns as they are, numbers only, and the
         response standardised.
     preset : {"fast", "default", "best"} or float
-        How much time to spend on "tabular": 2 small copies, 8, or 16 large ones; or seconds, after which no epoch is
-        begun.
+        How much time to spend on "tabular": 2 small copies, 8 or 24; or seconds, after which no epoch is begun.
     hidden, activation, dropout, ordering
         The shape of the network; None is what suits it.
     power, point
