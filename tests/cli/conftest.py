@@ -4,12 +4,12 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import csv
 
 import guardband as gb
+from cli_tables import small_table
 from guardband.cli import main
 
 
@@ -46,24 +46,6 @@ def command(monkeypatch, capfdbinary):
         return Said(end.value.code or 0, out.decode(), err.decode())
 
     return run
-
-
-def small_table(n=500, seed=0):
-    random = np.random.default_rng(seed)
-    x, town = random.standard_normal(n), random.choice(["Wien", "Graz", "Linz"], n)
-    day = np.datetime64("2024-01-01") + random.integers(0, 300, n)
-    sold = random.random(n) < 0.5
-    y = 10 + 3 * x + (town == "Wien") * 2 + 0.01 * (day - day.min()).astype(int) + random.standard_normal(n)
-    gone = random.random(n) < 0.05
-    return pa.table(
-        {
-            "size": pa.array(x.round(4), mask=gone),
-            "town": pa.array(town),
-            "day": pa.array(day),
-            "sold": pa.array(np.where(sold, "yes", "no")),
-            "price": pa.array(y.round(3)),
-        }
-    )
 
 
 @dataclass(frozen=True)

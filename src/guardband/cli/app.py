@@ -67,8 +67,7 @@ def main() -> None:
     try:
         code = app(standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):
-        console.complain("stopped; nothing half-written is left behind.")
-        sys.exit(STOPPED)
+        code = STOPPED
     except BrokenPipeError:
         # Who read our output has gone, such as head: there is nobody to tell.
         sys.stdout = None
@@ -79,4 +78,6 @@ def main() -> None:
             raise
         console.complain(" ".join(str(usage() if usage else error).split()))
         sys.exit(REFUSED)
+    if code == STOPPED:
+        console.complain("stopped; nothing half-written is left behind.")
     sys.exit(code)
