@@ -63,12 +63,14 @@ def report_is_there():
     return pytest.importorskip("guardband.report.page")
 
 
-def test_fit_shows_progress_and_ctrl_c_leaves_nothing(report_is_there, tmp_path):
+@pytest.mark.parametrize(("columns", "preset"), [(100, "best"), (40, "best"), (100, "60")])
+def test_fit_shows_progress_and_ctrl_c_leaves_nothing(report_is_there, tmp_path, columns, preset):
     csv.write_csv(small_table(20_000), tmp_path / "t.csv")
-    terminal = Terminal("fit", "t.csv", "-t", "price", "--preset", "best", cwd=tmp_path)
-    terminal.read_until("epoch")
+    terminal = Terminal("fit", "t.csv", "-t", "price", "--preset", preset, columns=columns, cwd=tmp_path)
+    terminal.read_until("epoch 1")
     terminal.interrupt()
     assert terminal.end() == 130
+    assert max(len(line) for line in terminal.lines if "guardband:" not in line) <= columns
     assert "guardband: stopped; nothing half-written is left behind." in terminal.text
     assert "Traceback" not in terminal.text
     assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]

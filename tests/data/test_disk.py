@@ -69,8 +69,9 @@ def test_quotes_keep_separators_and_line_ends(tmp_path):
 
 
 def test_what_is_no_utf8_is_latin1_with_a_remark(tmp_path):
-    found = read(written(tmp_path, "name,x\nKöln,1\nParis,2\n", encoding="latin-1"))
+    found = read(written(tmp_path, "name,€\nKöln,1\nParis,2\n", encoding="cp1252"))
     assert found.table["name"].to_pylist() == ["Köln", "Paris"]
+    assert found.table.column_names == ["name", "€"]
     assert "Latin-1" in found.remarks[0]
 
 
@@ -83,6 +84,23 @@ def test_one_stray_word_among_numbers_is_remarked(tmp_path):
     found = read(written(tmp_path, "x,y\n" + "".join(f"{cell},1\n" for cell in cells)))
     assert found.table["x"].type == pa.string()
     assert found.remarks == ("'x' is read as text since 1 cell is no number, such as 'broken'.",)
+    found = read(written(tmp_path, "x;y\n" + "".join(f"{cell},5;1\n" for cell in cells)))
+    assert found.remarks == ("'x' is read as text since 1 cell is no number, such as 'broken,5'.",)
+
+
+def test_dates_in_another_style_are_remarked(tmp_path):
+    found = read(written(tmp_path, "d,y\n31.12.2024,1\n1.1.2025,2\n"))
+    words = "'d' is read as text: a date is understood if it is written as 2024-12-31, not '31.12.2024'."
+    assert found.remarks == (words,)
+
+
+def test_a_long_head_may_end_within_a_letter(tmp_path, monkeypatch):
+    monkeypatch.setattr(csv_file, "HEAD", 64)
+    for cut in range(8):
+        text = "grüße,x\n" + "ä" * (20 + cut) + ",1\n" + "öö,2\n" * 40
+        table = read(written(tmp_path, text)).table
+        assert table.column_names == ["grüße", "x"]
+        assert len(table) == 41
 
 
 @pytest.mark.parametrize(

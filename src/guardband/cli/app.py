@@ -24,7 +24,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
+    rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for command in (demo, fit, predict, audit, plan, report, export, reproduce):
@@ -47,17 +47,17 @@ def root(
 
     Learn from a table, which writes sales.guardband and the page sales.html:
 
-      guardband fit sales.csv --target price
+    `guardband fit sales.csv --target price`
 
     Add a point, a lower and an upper bound to every row of another:
 
-      guardband predict sales.guardband new.csv -o out.csv
+    `guardband predict sales.guardband new.csv -o out.csv`
 
     Once outcomes are known, ask whether the promise is kept:
 
-      guardband audit sales.guardband later.csv
+    `guardband audit sales.guardband later.csv`
 
-    No data at hand: guardband demo. Every command explains itself: guardband fit --help.
+    No data at hand: `guardband demo`. Every command explains itself: `guardband fit --help`.
     """
 
 

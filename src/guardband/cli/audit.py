@@ -31,10 +31,12 @@ def audit(
     ],
     target: Annotated[
         str | None,
-        typer.Option("--target", "-t", help="The column of outcomes; else the one that the model was fitted to."),
+        typer.Option(
+            "--target", "-t", metavar="COL", help="The outcomes; else the column that the model was fitted to."
+        ),
     ] = None,
-    group: Annotated[str | None, typer.Option(help="A column: coverage for each of its values.")] = None,
-    time: Annotated[str | None, typer.Option(help="A column of moments or numbers: coverage over time.")] = None,
+    group: Annotated[str | None, typer.Option(metavar="COL", help="A column: coverage for each of its values.")] = None,
+    time: Annotated[str | None, typer.Option(metavar="COL", help="A column of moments: coverage over time.")] = None,
     significance: Annotated[
         float,
         typer.Option(
@@ -57,7 +59,7 @@ def audit(
 
     Exit code: 0 if the promise is kept, or nothing was promised; 1 if it is broken; 2 if the input is bad.
 
-    Example: guardband audit sales.guardband later.csv --group region --time sold_on --report audit.html
+    Example: `guardband audit sales.guardband later.csv --group region --time sold_on --report audit.html`
     """
     from guardband.audit.audit import audit as judge
     from guardband.audit.evidence import Evidence

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from guardband.cli.console import cell, table
 from guardband.cli.labelled import Labelled
 from guardband.cli.options import listed
@@ -42,11 +45,17 @@ def as_table(views: list[ColumnView]) -> Table:
     for view in views[:MOST_SHOWN]:
         read_as = view.read_as if not view.role else f"{view.read_as} ({view.role})"
         if view.read_as in ("category", "text"):
-            read_as += f", {view.distinct:,} kinds"
+            read_as = _counted(view) if not view.role else f"{_counted(view)} ({view.role})"
         shown.add_row(_short(view.name), read_as, f"{view.missing:.1%}" if view.missing else "", _short(view.example))
     if len(views) > MOST_SHOWN:
         shown.add_row(f"… and {len(views) - MOST_SHOWN:,} more")
     return shown
+
+
+def _counted(view: ColumnView) -> str:
+    if view.distinct == 0:
+        return "nothing"
+    return f"{view.read_as}, {view.distinct:,} {'kind' if view.distinct == 1 else 'kinds'}"
 
 
 def useless_in_words(views: list[ColumnView]) -> str | None:
@@ -93,8 +102,6 @@ def _view(name: str, column: pa.ChunkedArray, role: str, n: int) -> ColumnView:
 
 
 def _useless(present: Any, read_as: str, distinct: int, n: int) -> str | None:
-    import pyarrow.compute as pc
-
     if len(present) == 0:
         return "empty"
     if distinct == 1 and len(present) == n:
@@ -102,10 +109,15 @@ def _useless(present: Any, read_as: str, distinct: int, n: int) -> str | None:
     if n >= MOST_CATEGORIES and distinct == n:
         if read_as == "text":
             return "another text in each row"
-        steps = pc.unique(pc.pairwise_diff(present.combine_chunks())) if read_as == "number" else []
-        if len(steps) == 2:  # the first row has no step
+        if read_as == "number" and _counts(present.to_numpy()):
             return "counts the rows"
     return None
+
+
+def _counts(values: NDArray[Any]) -> bool:
+    """Return whether numbers rise with the rows, few of them left out."""
+    steps = np.diff(values)
+    return bool((steps >= 1).all() and values[-1] - values[0] < 2 * len(values))
 
 
 def _role(name: str, rows: Labelled) -> str:

@@ -121,10 +121,10 @@ def plain(value: Any) -> Any:
 
 
 def number(value: float) -> str:
-    """Return a number in at most six digits, an infinite one as such."""
+    """Return a number in at most five digits, or all of them where it is large, and an infinite one as such."""
     if math.isinf(value):
         return "-inf" if value < 0 else "inf"
-    return f"{value:,.0f}" if 1e5 <= abs(value) < 1e15 else f"{value:.6g}"
+    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:,.5g}"
 
 
 def cell(value: Any) -> str:
@@ -132,7 +132,7 @@ def cell(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, float):
-        return number(value)
+        return f"{value:.10g}"
     return " ".join(str(value).removesuffix(" 00:00:00").split())
 
 

@@ -22,7 +22,7 @@ def demo(
     Draws the data, trains on three quarters of the rows, calibrates on the rest, judges conf-nn and pav on 20,000 new
     rows beside the oracle, says in words what is promised, and writes a figure and a report page.
 
-    Example: guardband demo -o demo-output
+    Example: `guardband demo -o demo-output`
     """
     from guardband.data.packages import need_packages
     from guardband.experiments.figures import draw_demo

@@ -35,7 +35,7 @@ def export(
     metadata holds. Where onnxruntime is installed, graph and model are compared on rows drawn from the model's own
     ranges, and a graph that differs is not written.
 
-    Example: guardband export sales.guardband --onnx sales.onnx
+    Example: `guardband export sales.guardband --onnx sales.onnx`
     """
     from guardband.data.files import write_whole
     from guardband.data.packages import need_packages

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from guardband.cli.console import Voice, cell, number, table
+from guardband.cli.console import Voice
 from guardband.cli.options import (
     Device,
     Json,
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 METHODS = ("conf-nn", "pav", "cqr", "cqr-r", "conf-fw", "high-q", "neg-ll", "bayes", "qreg-un", "auto")
 ENDING = ".guardband"
 CALIBRATION_SHARE = 0.25
-SAMPLE = 5
-SHOWN_FEATURES = 3
 IN_TIME = (
     "The promise assumes that new rows are like those of the table. Rows in order of time often are not: "
     "--split-by-time calibrates and checks on the latest rows, and `guardband audit` tells when they have changed."
@@ -43,7 +41,7 @@ def fit(
     table_path: Annotated[
         str, typer.Argument(metavar="TABLE", help="CSV (also .gz), Parquet, Arrow; - for CSV on standard input.")
     ],
-    target: Annotated[str, typer.Option("--target", "-t", help="The column to predict.")],
+    target: Annotated[str, typer.Option("--target", "-t", metavar="COL", help="The column to predict.")],
     output: Annotated[
         Path | None,
         typer.Option(
@@ -53,23 +51,32 @@ def fit(
             help="The model's file; else the table's name with .guardband, in this folder.",
         ),
     ] = None,
-    drop: Annotated[list[str] | None, typer.Option(help="Columns to leave out: a,b or repeated.")] = None,
+    drop: Annotated[
+        list[str] | None, typer.Option(metavar="COLS", help="Columns to leave out: a,b or repeated.")
+    ] = None,
     group: Annotated[
         str | None,
-        typer.Option(help="A column by whose values the report judges. It is also learnt from unless dropped."),
+        typer.Option(
+            metavar="COL", help="A column by whose values the report judges. It is also learnt from unless dropped."
+        ),
     ] = None,
     weight: Annotated[
-        str | None, typer.Option(help="A column that weighs rows in training only; not learnt from.")
+        str | None, typer.Option(metavar="COL", help="A column that weighs rows in training only; not learnt from.")
     ] = None,
     time: Annotated[
-        str | None, typer.Option(help="A column of moments or numbers in time. It is also learnt from unless dropped.")
+        str | None,
+        typer.Option(
+            metavar="COL", help="A column of moments or numbers in time. It is also learnt from unless dropped."
+        ),
     ] = None,
     split_by_time: Annotated[
         bool, typer.Option("--split-by-time", help="Calibrate and check on the latest rows, by --time.")
     ] = False,
-    method: Annotated[str, typer.Option(help=f"One of {', '.join(METHODS)}.", autocompletion=_methods)] = "conf-nn",
+    method: Annotated[
+        str, typer.Option(metavar="NAME", help=f"One of {', '.join(METHODS)}.", autocompletion=_methods)
+    ] = "conf-nn",
     level: Annotated[
-        list[str] | None, typer.Option(help="Confidence level, 0.9 unless given; several: 0.8,0.9.")
+        list[str] | None, typer.Option(metavar="LEVELS", help="Confidence level, 0.9 unless given; several: 0.8,0.9.")
     ] = None,
     guarantee: Annotated[
         str,
@@ -77,7 +84,8 @@ def fit(
     ] = "marginal",
     delta: Annotated[float, typer.Option(help="For pac: the chance that the promise fails.")] = 0.1,
     preset: Annotated[
-        str, typer.Option(help="How long to train: fast, default, best, or a number of seconds.")
+        str,
+        typer.Option(metavar="NAME|SECONDS", help="How long to train: fast, default, best, or a number of seconds."),
     ] = "default",
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same result.")] = 0,
     device: Device = "auto",
@@ -98,7 +106,7 @@ def fit(
     calibrates, and writes the model and a page that judges it on the rows set aside. Rows whose target is missing are
     left out. Ctrl-C stops and leaves nothing behind.
 
-    Example: guardband fit sales.csv --target price --drop id,notes --level 0.8,0.95
+    Example: `guardband fit sales.csv --target price --drop id,notes --level 0.8,0.95`
     """
     from guardband.data.disk import STANDARD, open_table
 
@@ -216,6 +224,7 @@ def _finish(
     """Write model and page, and say what was found."""
     from guardband.audit.evidence import Evidence
     from guardband.cli.provenance import with_origin
+    from guardband.cli.sample import sample_of, sample_table
     from guardband.doors.model_file import save
     from guardband.report.document import document
     from guardband.report.page import write_report
@@ -237,7 +246,7 @@ def _finish(
     save(model, output, report=made)
     if page is not None:
         write_report(made, page)
-    sample = _sample(model, checked or parts.fit)
+    sample = sample_of(model, checked or parts.fit)
     voice.tell(
         f"{counts['trained']:,} rows trained, {counts['calibrated']:,} calibrated, and {counts['checked']:,} were set "
         "aside to check.\n"
@@ -245,7 +254,7 @@ def _finish(
     voice.tell(f"{certificate}\n")
     if checked is not None:
         voice.tell(f"Check: {made['verdict']}\n")
-    voice.tell(_sample_table(sample, rows.target, "new rows" if checked is not None else "rows it has seen"))
+    voice.tell(sample_table(sample, rows.target, "new rows" if checked is not None else "rows it has seen"))
     voice.tell(f"Model: {output}")
     if page is not None:
         voice.tell(f"Report: {page}")
@@ -262,33 +271,3 @@ def _finish(
             "sample": sample,
         }
     )
-
-
-def _sample(model: IntervalRegressor, rows: Labelled) -> list[dict[str, Any]]:
-    import numpy as np
-
-    few = rows.take(np.linspace(0, rows.n - 1, min(SAMPLE, rows.n)).round().astype(np.intp))
-    bands = model.predict_interval(few.X)
-    names, outcomes = list(few.features[:SHOWN_FEATURES]), few.y.to_list()
-    lower, upper = bands.per_level()
-    level = bands.confidence_level
-    levels = level if isinstance(level, tuple) else (level,)
-    return [
-        {
-            "row": {name: cell(few.table[name][i].as_py()) for name in names},
-            "point": float(bands.point[i]),
-            "intervals": {f"{own:g}": [float(lower[i, j]), float(upper[i, j])] for j, own in enumerate(levels)},
-            "outcome": outcomes[i],
-        }
-        for i in range(few.n)
-    ]
-
-
-def _sample_table(sample: list[dict[str, Any]], target: str, what: str) -> Any:
-    features, levels = list(sample[0]["row"]), list(sample[0]["intervals"])
-    columns = [*features, "point", *(f"{100 * float(level):.10g}% interval" for level in levels), target]
-    shown = table(*columns, title=f"{len(sample)} {what}", right=range(len(features), len(columns)))
-    for row in sample:
-        ends = [f"{number(low)} to {number(high)}" for low, high in row["intervals"].values()]
-        shown.add_row(*row["row"].values(), number(row["point"]), *ends, number(row["outcome"]))
-    return shown

@@ -62,9 +62,9 @@ def plan(
     Calibration rows are those that fit holds out, a quarter of what it gets. More of them make coverage given the data
     less random, so that a promise about it costs less length. No data are needed: the laws are exact.
 
-    Examples: guardband plan --level 0.95 --delta 0.05 --epsilon 0.01
+    Examples: `guardband plan --level 0.95 --delta 0.05 --epsilon 0.01`
 
-    guardband plan --level 0.9 --rows 1000
+    `guardband plan --level 0.9 --rows 1000`
     """
     voice = Voice(quiet, as_json)
     needs = needed(level, delta, epsilon, candidates)

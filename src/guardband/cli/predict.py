@@ -29,7 +29,7 @@ def predict(
         ),
     ] = "-",
     level: Annotated[
-        list[str] | None, typer.Option(help="Other confidence levels than the model's own: 0.8,0.9.")
+        list[str] | None, typer.Option(metavar="LEVELS", help="Other confidence levels than the model's own: 0.8,0.9.")
     ] = None,
     device: Device = "auto",
     quiet: Quiet = False,
@@ -40,12 +40,12 @@ def predict(
     The table keeps its columns and the order of its rows. It is read in batches, so that its size does not matter. The
     output appears whole or not at all. A table needs the columns that the model was fitted on, by name, in any order.
 
-    Example: guardband predict sales.guardband new.csv -o new-with-intervals.csv
+    Example: `guardband predict sales.guardband new.csv -o new-with-intervals.csv`
 
-    In a pipe: zcat new.csv.gz | guardband predict sales.guardband - > out.csv
+    In a pipe: `zcat new.csv.gz | guardband predict sales.guardband - > out.csv`
     """
     from guardband.cli.stream import Inputs
-    from guardband.data.disk import STANDARD, open_table
+    from guardband.data.disk import LATIN, STANDARD, open_table
     from guardband.data.table_writer import format_of
 
     voice = Voice(quiet, as_json)
@@ -62,6 +62,8 @@ def predict(
 
     model = load(model_path, device=device)
     inputs = Inputs.of(model, disk)
+    if disk.dialect is not None and disk.dialect.is_latin:
+        voice.note(f"Some text of {disk.label} is no UTF-8: {LATIN}")
     if inputs.extra:
         some = "1 column is" if len(inputs.extra) == 1 else f"{len(inputs.extra):,} columns are"
         voice.note(f"{some} no input of the model, and kept: {listed(inputs.extra)}.")

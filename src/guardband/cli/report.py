@@ -31,7 +31,7 @@ def report(
     A model keeps what its page shows: the check on rows that were set aside when it was fitted. For other rows see
     guardband audit --report.
 
-    Example: guardband report sales.guardband -o sales.html --figures figures
+    Example: `guardband report sales.guardband -o sales.html --figures figures`
     """
     voice = Voice(quiet, as_json)
     page, drawn = (_of_run if source.is_dir() else _of_model)(source, output, figures)

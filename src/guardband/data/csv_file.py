@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import re
@@ -85,11 +86,12 @@ class Stream(io.RawIOBase):
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a file writes its rows, and the names of its columns as they stand there."""
+    """How a file writes its rows, the names of its columns as they stand there, and whether its head is no UTF-8."""
 
     separator: str
     encoding: str
     names: tuple[str, ...]
+    is_latin: bool
 
     @property
     def decimal_comma(self) -> bool:
@@ -102,14 +104,26 @@ def sniff(head: bytes, label: str) -> Dialect:
     encoding = "utf-16" if head.startswith(UTF16) else "utf-8"
     if encoding == "utf-8" and b"\0" in head:
         raise ValueError(f"{label} is no table: CSV (also .gz), Parquet, Arrow and Feather files are read.")
-    text = head.decode(encoding, "ignore") if encoding == "utf-16" else decoded(head.removeprefix(BOM))
-    if len(head) == HEAD:
+    # Latin-1 reads any bytes: what they mean is for each cell apart to tell, as for the cells below.
+    text = head.decode(encoding, "ignore") if encoding == "utf-16" else head.removeprefix(BOM).decode("latin-1")
+    if len(head) >= HEAD:
         text = text[: text.rfind("\n") + 1]  # the last line is not whole
     if not text.strip():
         raise ValueError(f"{label} is empty: a table needs a line of column names, and rows.")
     found = {separator: _records(text, separator) for separator in SEPARATORS}
     best = max(SEPARATORS, key=lambda separator: _fitness(found[separator]))
-    return Dialect(best, encoding, tuple(found[best][0]))
+    names = found[best][0]
+    if encoding == "utf-8":
+        names = [decoded(name.encode("latin-1")) for name in names]
+    return Dialect(best, encoding, tuple(names), encoding == "utf-8" and not _is_utf8(head))
+
+
+def _is_utf8(head: bytes) -> bool:
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(head)
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def csv_blocks(stream: Stream, dialect: Dialect, names: Sequence[str], label: str) -> Iterator[pa.RecordBatch]:

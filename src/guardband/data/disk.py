@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from guardband.data.csv_file import Dialect, Stream, csv_blocks, sniff
 from guardband.data.packages import need_packages
-from guardband.data.text_cells import CellError, Kind, cells_of, column_of, is_latin, kind_of, nearly_numbers
+from guardband.data.text_cells import CellError, Kind, cells_of, column_of, is_latin, kind_of, remark_on
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,7 +20,7 @@ STANDARD = "-"
 """The name of standard input and of standard output."""
 BATCH_CELLS = 1 << 21
 MOST_ROWS, FEWEST_ROWS = 1 << 16, 1 << 10
-LATIN = "Some text is no UTF-8: it is read as Latin-1."
+LATIN = "it is read as Latin-1."
 PARQUET, ARROW, EXCEL = b"PAR1", b"ARROW1", b"PK\x03\x04"
 
 
@@ -186,15 +186,14 @@ def read_whole(disk: DiskTable, columns: Sequence[str], on_batch: Callable[[int]
     if not disk.is_text:
         return ReadTable(typed(table, dict.fromkeys(columns), disk), ())
     latin = any(is_latin(chunk) for column in table.columns for chunk in column.chunks)
-    remarks, made = [LATIN] if latin else [], []
+    remarks, made = [f"Some text of {disk.label} is no UTF-8: {LATIN}"] if latin else [], []
     for name in columns:
         cells = pa.chunked_array([cells_of(chunk) for chunk in table[name].chunks]).combine_chunks()
         kind = kind_of(cells, disk.decimal_comma)
         made.append(column_of(cells, kind, disk.decimal_comma))
-        odd = nearly_numbers(cells) if kind == "category" else None
-        if odd:
-            number = "1 cell is" if odd[0] == 1 else f"{odd[0]:,} cells are"
-            remarks.append(f"{name!r} is read as text since {number} no number, such as {odd[1]!r}.")
+        remark = remark_on(cells, disk.decimal_comma) if kind == "category" else None
+        if remark:
+            remarks.append(f"{name!r} {remark}.")
     return ReadTable(pa.table(made, names=list(columns)), tuple(remarks))
 
 

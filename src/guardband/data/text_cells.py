@@ -19,6 +19,7 @@ LOOKED_AT = 1000
 NEARLY = 0.9
 NUMBER = r"^[+-]?(\d+[.]?\d*|[.]\d+)([eE][+-]?\d+)?$"
 DECIMAL_COMMA = r"^([+-]?\d*),(\d+)$"
+OTHER_DATE = r"^\d{1,4}[./-]\d{1,2}[./-]\d{1,4}\b"
 
 
 class CellError(ValueError):
@@ -61,11 +62,13 @@ def is_latin(column: pa.Array) -> bool:
 
 
 def decoded(text: bytes) -> str:
-    """Return UTF-8 as text, and what is no UTF-8 as Latin-1."""
-    try:
-        return text.decode("utf-8")
-    except UnicodeDecodeError:
-        return text.decode("latin-1")
+    """Return UTF-8 as text, and what is none as Latin-1 with Windows' additions, such as the euro sign."""
+    for encoding in ("utf-8", "cp1252"):
+        try:
+            return text.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+    return text.decode("latin-1")
 
 
 def kind_of(cells: pa.Array, decimal_comma: bool) -> Kind:
@@ -78,13 +81,20 @@ def kind_of(cells: pa.Array, decimal_comma: bool) -> Kind:
     return kinds[0] if kinds else "category"
 
 
-def nearly_numbers(cells: pa.Array) -> tuple[int, str] | None:
-    """Return how many cells of a column of text are no numbers, and one of them, if nearly all are."""
+def remark_on(cells: pa.Array, decimal_comma: bool) -> str | None:
+    """Return what a reader of a column of text should know: that nearly all of it are numbers, or dates."""
     import pyarrow.compute as pc
 
     present = cells.drop_null()
-    odd = present.filter(pc.invert(pc.match_substring_regex(present, NUMBER)))
-    return (len(odd), odd[0].as_py()) if 0 < len(odd) <= (1 - NEARLY) * len(present) else None
+    numbers = pc.replace_substring_regex(present, DECIMAL_COMMA, r"\1.\2") if decimal_comma else present
+    odd = present.filter(pc.invert(pc.match_substring_regex(numbers, NUMBER)))
+    if 0 < len(odd) <= (1 - NEARLY) * len(present):
+        count = "1 cell is" if len(odd) == 1 else f"{len(odd):,} cells are"
+        return f"is read as text since {count} no number, such as {odd[0].as_py()!r}"
+    dates = present.filter(pc.match_substring_regex(present, OTHER_DATE))
+    if len(dates) and len(dates) >= NEARLY * len(present):
+        return f"is read as text: a date is understood if it is written as 2024-12-31, not {dates[0].as_py()!r}"
+    return None
 
 
 def column_of(column: pa.Array, kind: Kind, decimal_comma: bool) -> pa.Array:
