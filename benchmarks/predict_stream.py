@@ -72,14 +72,14 @@ def forward_seconds(model: gb.IntervalRegressor, rows: int) -> float:
 def command_seconds(model: Path, table: Path, out: Path) -> tuple[float, float]:
     """Return how long the command takes from opening the table on, and its peak memory in MB."""
     program = (
-        "import sys, resource\nfrom guardband.cli import main\n"
+        "import sys\nfrom guardband.cli import main\n"
         "try: main()\n"
-        "finally: print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, file=sys.stderr)"
+        "finally: print(next(line for line in open('/proc/self/status') if 'VmHWM' in line), file=sys.stderr)"
     )
     arguments = ["predict", str(model), str(table), "-o", str(out), "--json", "--quiet", "--device", "cpu"]
     done = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=True)
     out.unlink()
-    return json.loads(done.stdout)["seconds"], float(done.stderr.split()[-1])
+    return json.loads(done.stdout)["seconds"], float(done.stderr.split()[-2]) / 1024
 
 
 def main() -> None:

@@ -155,7 +155,7 @@ def test_nested_columns_are_refused_unless_left_out(tmp_path):
 
 
 def test_batches_are_bounded_in_cells():
-    assert batch_rows(20) == 1 << 16
+    assert batch_rows(20) == 1 << 15
     assert batch_rows(10_000) * 10_000 <= 11_000_000
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 SEPARATORS = (",", ";", "\t", "|")
 HEAD = 1 << 20
-BLOCK = 8 << 20
+BLOCK = 4 << 20
 SNIFFED = 20
 GZIP = b"\x1f\x8b"
 BOM = b"\xef\xbb\xbf"

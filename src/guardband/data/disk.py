@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 STANDARD = "-"
 """The name of standard input and of standard output."""
 BATCH_CELLS = 1 << 21
-MOST_ROWS, FEWEST_ROWS = 1 << 16, 1 << 10
+MOST_ROWS, FEWEST_ROWS = 1 << 15, 1 << 10
 LATIN = "it is read as Latin-1."
 PARQUET, ARROW, EXCEL = b"PAR1", b"ARROW1", b"PK\x03\x04"
 
