@@ -179,6 +179,19 @@ def test_numbers_that_arrive_as_text_are_read_and_other_text_is_refused():
         encoder.encode(read_table(pd.DataFrame({"x": ["inf"]})))
 
 
+def test_dates_and_truth_that_arrive_as_text_are_the_same_numbers():
+    days, truth = ["2024-01-01", "2024-03-05T12:00", None], [True, False, True]
+    typed = pd.DataFrame({"d": [None if d is None else datetime.datetime.fromisoformat(d) for d in days], "b": truth})
+    encoder = TableEncoder.learn(read_table(typed))
+    assert encoder.kinds == ("date", "boolean")
+    text = pd.DataFrame({"d": days, "b": ["Yes", "false", " true "]})
+    assert encoder.encode(read_table(text)).tolist() == encoder.encode(read_table(typed)).tolist()
+    with pytest.raises(ValueError, match="held dates when the model was fitted, found text"):
+        encoder.encode(read_table(text.assign(d="soon")))
+    with pytest.raises(ValueError, match="held booleans when the model was fitted, found text"):
+        encoder.encode(read_table(text.assign(b="maybe")))
+
+
 def test_categories_that_arrive_as_numbers_are_written_out():
     encoder = TableEncoder.learn(read_table(pd.DataFrame({"c": ["1", "2"]})))
     out = encoder.encode(read_table(pd.DataFrame({"c": [2.0, 1.0]})))

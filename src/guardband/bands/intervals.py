@@ -54,15 +54,16 @@ class Intervals:
         """Return a table with the columns point, lower and upper, and the index of the input."""
         import pandas as pd
 
-        return pd.DataFrame(self._columns(), index=self.index)
+        return pd.DataFrame(self.columns(), index=self.index)
 
     def to_polars(self) -> pl.DataFrame:
         """Return a table with the columns point, lower and upper."""
         import polars as pl
 
-        return pl.DataFrame(self._columns())
+        return pl.DataFrame(self.columns())
 
-    def _columns(self) -> dict[str, Array]:
+    def columns(self) -> dict[str, Array]:
+        """Return point, lower and upper by the names that a table gives them."""
         columns = {"point": self.point}
         if isinstance(self.confidence_level, tuple):
             lower, upper = self.per_level()

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from guardband.data.table import Column, Table, categories_from, has_text, numbers_from
+from guardband.data.words import Unit
 
 Matrix = NDArray[np.float32]
 
@@ -27,16 +28,17 @@ class NumberCode:
     scale: float
     fill: float
     marks_missing: bool
+    unit: Unit = "number"
 
     @classmethod
     def learn(cls, column: Column) -> NumberCode:
         """Return the code learnt on the rows of D1."""
-        values = numbers_from(column)
+        values = numbers_from(column, column.unit)
         present = values[~np.isnan(values)]
         if len(present) == 0:
-            return cls(0.0, 1.0, 0.0, marks_missing=False)
+            return cls(0.0, 1.0, 0.0, marks_missing=False, unit=column.unit)
         center, scale = cls.measure(present)
-        return cls(center, scale or 1.0, float(np.median(present)), len(present) < len(values))
+        return cls(center, scale or 1.0, float(np.median(present)), len(present) < len(values), column.unit)
 
     @staticmethod
     def measure(present: NDArray[np.float64]) -> tuple[float, float]:
@@ -45,7 +47,7 @@ class NumberCode:
 
     def encode(self, column: Column) -> Matrix:
         """Return ``(n, 1)``, or ``(n, 2)`` with the mark of missing values."""
-        values = numbers_from(column)
+        values = numbers_from(column, self.unit)
         missing = np.isnan(values)
         with np.errstate(over="ignore"):
             standard = (np.where(missing, self.fill, values) - self.center) / self.scale
@@ -118,6 +120,11 @@ class TableEncoder:
         number: type[NumberCode] = RobustCode if robust else NumberCode
         codes = [CategoryCode.learn(c) if has_text(c) else number.learn(c) for c in table.columns]
         return cls(tuple(codes))
+
+    @property
+    def kinds(self) -> tuple[Unit | Literal["category"], ...]:
+        """What each column of the table was read as."""
+        return tuple(code.unit if isinstance(code, NumberCode) else "category" for code in self.codes)
 
     @property
     def numbers(self) -> int:

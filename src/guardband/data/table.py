@@ -11,6 +11,8 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from guardband.data.words import DAY_US, Unit, days, number_in
+
 Kind = Literal["number", "mixed"]
 Cell = str | float | None
 
@@ -19,12 +21,13 @@ Cell = str | float | None
 class Column:
     """One column: numbers as float64 with NaN for missing, or mixed cells, each None, a float or text.
 
-    Whether mixed cells are numbers or categories is for the encoder to learn on D1.
+    Whether mixed cells are numbers or categories is for the encoder to learn on D1. ``unit`` says what numbers count.
     """
 
     name: str
     kind: Kind
     values: NDArray[Any]
+    unit: Unit = "number"
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,7 @@ class Table:
 
     def take(self, rows: NDArray[np.intp]) -> Table:
         """Return the table of some of the rows."""
-        columns = tuple(Column(c.name, c.kind, c.values[rows]) for c in self.columns)
+        columns = tuple(Column(c.name, c.kind, c.values[rows], c.unit) for c in self.columns)
         return Table(columns, len(rows))
 
 
@@ -79,16 +82,18 @@ def as_array(values: Any) -> NDArray[Any]:
     return np.asarray(from_tensor(values))
 
 
-def numbers_from(column: Column) -> NDArray[np.float64]:
-    """Return a column as numbers, reading text where it holds numbers."""
+def numbers_from(column: Column, unit: Unit = "number") -> NDArray[np.float64]:
+    """Return a column as numbers, reading text where it says numbers of this unit."""
     if column.kind == "number":
         return column.values
+    cells = column.values
     try:
-        numbers = np.array([np.nan if v is None else float(v) for v in column.values], dtype=np.float64)
+        known = {v: number_in(v, unit) if isinstance(v, str) else np.nan if v is None else v for v in set(cells)}
     except ValueError as error:
         raise ValueError(
-            f"The column {column.name!r} held numbers when the model was fitted, found text: {error}."
+            f"The column {column.name!r} held {unit}s when the model was fitted, found text: {error}."
         ) from None
+    numbers = np.array([known[v] for v in cells], dtype=np.float64)
     if np.isinf(numbers).any():
         raise ValueError(f"X must not contain infinity, found it in the column {column.name!r}.")
     return numbers
@@ -128,27 +133,24 @@ def _from_frame(frame: nw.DataFrame[Any]) -> Table:
 def _frame_column(name: str, series: Any) -> Column:
     kind = series.dtype
     if kind.is_numeric() or kind == nw.Boolean:
-        return Column(name, "number", series.cast(nw.Float64).to_numpy().astype(np.float64, copy=True))
-    cells = _cells(name, series.to_list())
+        values = series.cast(nw.Float64).to_numpy().astype(np.float64, copy=True)
+        return Column(name, "number", values, "boolean" if kind == nw.Boolean else "number")
+    if kind == nw.Date or kind == nw.Datetime:
+        moments = series.dt.timestamp("us").cast(nw.Float64).to_numpy().astype(np.float64)
+        return Column(name, "number", moments / DAY_US, "date")
+    column = _mixed(name, series.to_list())
     if kind in (nw.Categorical, nw.Enum):
-        cells = [_text(v) if isinstance(v, float) else v for v in cells]
-    return _mixed(name, cells, numeric=kind.is_temporal())
+        column.values[:] = [_text(v) if isinstance(v, float) else v for v in column.values]
+    return Column(name, "number", numbers_from(column), column.unit) if kind.is_temporal() else column
 
 
 def _column(name: str, values: NDArray[Any]) -> Column:
     if values.dtype.kind in "biuf":
-        return Column(name, "number", values.astype(np.float64))
-    return _mixed(name, _cells(name, values.tolist() if values.dtype.kind in "OUS" else list(values)))
+        return Column(name, "number", values.astype(np.float64), "boolean" if values.dtype.kind == "b" else "number")
+    return _mixed(name, values.tolist() if values.dtype.kind in "OUS" else list(values))
 
 
-def _mixed(name: str, cells: list[Cell], numeric: bool = False) -> Column:
-    values = np.empty(len(cells), dtype=object)
-    values[:] = cells
-    column = Column(name, "mixed", values)
-    return Column(name, "number", numbers_from(column)) if numeric else column
-
-
-def _cells(name: str, values: list[Any]) -> list[Cell]:
+def _mixed(name: str, values: list[Any]) -> Column:
     """Return every value as None, a float or text; equal values are looked at once."""
     try:
         known = {v: _cell(v) for v in set(values)}
@@ -157,7 +159,10 @@ def _cells(name: str, values: list[Any]) -> list[Cell]:
         raise TypeError(
             f"Each cell's argument must be a string or a number, found {strange!r} in the column {name!r}."
         ) from None
-    return [known[v] for v in values]
+    cells = np.empty(len(values), dtype=object)
+    cells[:] = [known[v] for v in values]
+    dates = any(isinstance(v, datetime.date | np.datetime64) for v in known)
+    return Column(name, "mixed", cells, "date" if dates else "number")
 
 
 def _cell(value: Any) -> Cell:
@@ -189,10 +194,10 @@ def _days(moment: Any) -> float:
     if isinstance(moment, datetime.time):
         moment = datetime.timedelta(hours=moment.hour, minutes=moment.minute, seconds=moment.second)
     if isinstance(moment, datetime.datetime) and moment.tzinfo is not None:
-        moment = moment.astimezone(datetime.UTC).replace(tzinfo=None)
+        return days(moment)
     if isinstance(moment, datetime.timedelta | np.timedelta64):
-        return float(np.timedelta64(moment) / np.timedelta64(1, "us")) / 86_400e6
-    return float(np.datetime64(moment, "us").astype(np.int64)) / 86_400e6
+        return float(np.timedelta64(moment) / np.timedelta64(1, "us")) / DAY_US
+    return float(np.datetime64(moment, "us").astype(np.int64)) / DAY_US
 
 
 def _text(number: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from types import TracebackType
@@ -10,12 +11,17 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 PATIENCE_S = 1.0
+WIDE = 80
 
 
 class FitProgress:
-    """Shows epochs on standard error, after a second, if it is a terminal or ``verbose`` is true."""
+    """Shows epochs on standard error, after a second, if it is a terminal or ``verbose`` is true.
 
-    def __init__(self, verbose: bool | None) -> None:
+    Where the time is limited, the bar shows how much of it is used: the epochs will hardly all be run.
+    """
+
+    def __init__(self, verbose: bool | None, seconds: float = math.inf) -> None:
+        self._seconds = seconds
         self._shown = sys.stderr.isatty() if verbose is None else verbose
         self._started = time.monotonic()
         self._bar: Progress | None = None
@@ -27,10 +33,11 @@ class FitProgress:
             return
         if self._bar is None:
             console = Console(stderr=True)
+            words = "epoch {task.fields[epoch]}" + (" of at most {task.total}" if console.width >= WIDE else "")
             self._bar = Progress(
                 TextColumn("{task.description}"),
-                BarColumn(),
-                TextColumn("epoch {task.completed} of at most {task.total}"),
+                BarColumn(None if console.width < WIDE else 40),
+                TextColumn(words if self._seconds == math.inf else "epoch {task.fields[epoch]}"),
                 TimeElapsedColumn(),
                 TimeRemainingColumn(),
                 console=console,
@@ -38,8 +45,12 @@ class FitProgress:
             )
             self._bar.start()
         if what not in self._tasks:
-            self._tasks[what] = self._bar.add_task(what, total=epochs)
-        self._bar.update(self._tasks[what], completed=epoch, total=epochs)
+            self._tasks[what] = self._bar.add_task(what, epoch=epoch)
+        used, total = (epoch, epochs) if self._seconds == math.inf else (self._used(), self._seconds)
+        self._bar.update(self._tasks[what], completed=used, total=total, epoch=epoch)
+
+    def _used(self) -> float:
+        return min(time.monotonic() - self._started, self._seconds)
 
     def __enter__(self) -> FitProgress:
         return self

@@ -190,7 +190,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             d1 = d1[weight[d1] > 0]
             if len(d1) < 2:
                 raise ValueError(f"At least 2 training rows must have a positive sample_weight, found {len(d1)}.")
-        with FitProgress(self.verbose) as progress:
+        with FitProgress(self.verbose, asked.ensemble.seconds) as progress:
             lesson = Lesson.of(
                 table.take(d1),
                 response[d1],

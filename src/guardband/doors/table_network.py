@@ -56,7 +56,7 @@ class TableNetwork(nn.Module):
                 place: dict[str | None, float] = {name: float(i) for i, name in enumerate(code.categories)}
                 columns.append(np.array([place.get(v, np.nan if v is None else -1.0) for v in categories_from(column)]))
             else:
-                columns.append(numbers_from(column))
+                columns.append(numbers_from(column, "number" if code is None else code.unit))
         return torch.from_numpy(np.stack(columns, axis=1))
 
     def forward(self, x: Tensor) -> Tensor:

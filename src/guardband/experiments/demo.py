@@ -30,9 +30,11 @@ class DemoRow:
 
 @dataclass(frozen=True)
 class Demo:
-    """What the demonstration found: the oracle first, then the methods."""
+    """What the demonstration found: the oracle first, then the methods; the model is conf-nn's."""
 
     rows: tuple[DemoRow, ...]
+    model: IntervalRegressor
+    X: Array
     signal: Array
     y: Array
     n_train: int
@@ -51,12 +53,13 @@ def run_demo(n: int = 20_000, n_test: int = 20_000, seed: int = 0, verbose: bool
         mae = float(np.abs(y_test - bands.point).mean())
         return DemoRow(method, bands, float(coverage(y_test, bands)), length, mae, seconds)
 
-    rows = [judged("oracle", oracle, 0.0)]
+    rows, models = [judged("oracle", oracle, 0.0)], []
     for method in ("conf-nn", "pav"):
         started = time.perf_counter()
         fitted = IntervalRegressor(method, preset="fast", random_state=seed, verbose=verbose).fit(X, y)
+        models.append(fitted)
         rows.append(judged(method, fitted.predict_interval(X_test), time.perf_counter() - started))
     certificate = rows[1].bands.certificate
     assert certificate is not None
     n2 = certificate.n_calibration
-    return Demo(tuple(rows), model.signal(X_test), y_test, n - n2, n2)
+    return Demo(tuple(rows), models[0], X_test, model.signal(X_test), y_test, n - n2, n2)

@@ -1,0 +1,83 @@
+"""The application: its commands, and what all of them share when something goes wrong."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from guardband import __version__
+from guardband.cli import console
+from guardband.cli.audit import audit
+from guardband.cli.demo import demo
+from guardband.cli.export import export
+from guardband.cli.fit import fit
+from guardband.cli.plan import plan
+from guardband.cli.predict import predict
+from guardband.cli.report import report
+from guardband.cli.reproduce import reproduce
+
+DONE, BROKEN, REFUSED, STOPPED = 0, 1, 2, 130
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for command in (demo, fit, predict, audit, plan, report, export, reproduce):
+    app.command()(command)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"guardband {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and stop.", callback=_show_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Prediction intervals for neural networks that they can be held to.
+
+    Learn from a table, which writes sales.guardband and the page sales.html:
+
+    `guardband fit sales.csv --target price`
+
+    Add a point, a lower and an upper bound to every row of another:
+
+    `guardband predict sales.guardband new.csv -o out.csv`
+
+    Once outcomes are known, ask whether the promise is kept:
+
+    `guardband audit sales.guardband later.csv`
+
+    No data at hand: `guardband demo`. Every command explains itself: `guardband fit --help`.
+    """
+
+
+def main() -> None:
+    """Run the command line: exit code 2, with one line on standard error, for bad input; 130 for Ctrl-C."""
+    console.show_warnings_in_one_line()
+    try:
+        code = app(standalone_mode=False)
+    except (KeyboardInterrupt, typer.Abort):
+        code = STOPPED
+    except BrokenPipeError:
+        # Who read our output has gone, such as head: there is nobody to tell.
+        sys.stdout = None
+        sys.exit(DONE)
+    except Exception as error:
+        usage = getattr(error, "format_message", None)  # the command line's own errors
+        if usage is None and not isinstance(error, ValueError | TypeError | OSError | ImportError):
+            raise
+        console.complain(" ".join(str(usage() if usage else error).split()))
+        sys.exit(REFUSED)
+    if code == STOPPED:
+        console.complain("stopped; nothing half-written is left behind.")
+    sys.exit(code)

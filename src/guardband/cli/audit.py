@@ -1,0 +1,211 @@
+"""``guardband audit``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from guardband.cli.console import Voice, table
+from guardband.cli.options import Device, Json, Quiet, need_column
+
+if TYPE_CHECKING:
+    from guardband.cli.labelled import Labelled
+    from guardband.doors.table import IntervalRegressor
+
+BROKEN = 1
+MOST_COLUMNS, MOST_PLACES = 8, 3
+LEAST_CHANCE = 0.0001
+SHOWN = ("group", "time", "size", "width")
+
+
+def audit(
+    model_path: Annotated[Path, typer.Argument(metavar="MODEL", help="What fit wrote.")],
+    table_path: Annotated[
+        str,
+        typer.Argument(
+            metavar="TABLE",
+            help="Rows with known outcomes: CSV (also .gz), Parquet, Arrow; - for CSV on standard input.",
+        ),
+    ],
+    target: Annotated[
+        str | None,
+        typer.Option(
+            "--target", "-t", metavar="COL", help="The outcomes; else the column that the model was fitted to."
+        ),
+    ] = None,
+    group: Annotated[str | None, typer.Option(metavar="COL", help="A column: coverage for each of its values.")] = None,
+    time: Annotated[str | None, typer.Option(metavar="COL", help="A column of moments: coverage over time.")] = None,
+    significance: Annotated[
+        float,
+        typer.Option(
+            help="The promise is called broken if chance explains the misses with less probability than this."
+        ),
+    ] = 0.01,
+    recalibrate: Annotated[
+        Path | None, typer.Option(metavar="OUT", help="Write a new model, calibrated on these rows alone.")
+    ] = None,
+    report: Annotated[Path | None, typer.Option(metavar="PAGE", help="Write a report page of these rows.")] = None,
+    device: Device = "auto",
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Ask whether a model keeps its promise, on rows whose outcome is known by now.
+
+    Counts how many outcomes lie in their intervals and compares with the exact law of that count. Coverage by group,
+    by size of the prediction, by width and over time, the worst corner, and how far inputs have drifted, inform only.
+    Audit rows that are new: those that the model was fitted on prove nothing.
+
+    Exit code: 0 if the promise is kept, or nothing was promised; 1 if it is broken; 2 if the input is bad.
+
+    Example: `guardband audit sales.guardband later.csv --group region --time sold_on --report audit.html`
+    """
+    from guardband.audit.audit import audit as judge
+    from guardband.audit.evidence import Evidence
+    from guardband.doors.model_file import save
+    from guardband.report.document import document
+    from guardband.report.page import write_report
+
+    voice = Voice(quiet, as_json)
+    for path in (recalibrate, report):
+        if path is not None and (path.is_dir() or not path.parent.is_dir()):
+            raise ValueError(f"Results are written to a file in a folder that exists, found the path {path}.")
+    if not 0 < significance < 1:
+        raise ValueError(f"significance must lie strictly between 0 and 1, found {significance}.")
+    model, rows = _read(model_path, table_path, target, group, time, device, voice)
+    evidence = Evidence.of(model, rows.X, rows.y, group=rows.side(group), time=rows.side(time))
+    found = judge(evidence, significance)
+    page = None if report is None else document(model, evidence)
+    anew = None if recalibrate is None else _recalibrated(model, rows, model_path)
+    if report is not None and page is not None:
+        write_report(page, report)
+    if recalibrate is not None:
+        save(model, recalibrate, report=anew)
+    _tell(found.to_dict(), voice)
+    if report is not None:
+        voice.tell(f"Report: {report}")
+    if recalibrate is not None:
+        voice.tell(f"\nCalibrated anew on these {rows.n:,} rows: {recalibrate}\n{model.certificate_}")
+    voice.tell_json(
+        found.to_dict()
+        | {"report": None if report is None else str(report)}
+        | {"recalibrated": None if recalibrate is None else str(recalibrate)}
+    )
+    if found.kept is False:
+        raise typer.Exit(BROKEN)
+
+
+def _read(
+    model_path: Path,
+    table_path: str,
+    target: str | None,
+    group: str | None,
+    time: str | None,
+    device: str,
+    voice: Voice,
+) -> tuple[IntervalRegressor, Labelled]:
+    from guardband.cli.labelled import read_labelled
+    from guardband.cli.provenance import target_of
+    from guardband.cli.stream import Inputs
+    from guardband.data.disk import open_table
+    from guardband.doors.model_file import load
+
+    disk = open_table(table_path)
+    model = load(model_path, device=device)
+    inputs = Inputs.of(model, disk)
+    own = target_of(model_path, target, list(inputs.kinds), disk.names)
+    for name, what in ((own, "--target"), (group, "--group"), (time, "--time")):
+        if name is not None:
+            need_column(name, disk.names, what, disk.label)
+    return model, read_labelled(disk, list(inputs.kinds), own, voice, group=group, time=time, kinds=inputs.kinds)
+
+
+def _recalibrated(model: IntervalRegressor, rows: Labelled, source: Path) -> dict[str, Any]:
+    """Make these rows the model's D2, and return the document to save it with: unchecked, of the same origin."""
+    from guardband.cli.provenance import ORIGIN
+    from guardband.doors.model_file import read_report
+    from guardband.report.document import document
+
+    origin = (read_report(source) or {}).get(ORIGIN)
+    model.calibrate(rows.X, rows.y)
+    made: dict[str, Any] = document(model, None)
+    return made if origin is None else made | {ORIGIN: origin}
+
+
+def _tell(found: dict[str, Any], voice: Voice) -> None:
+    voice.tell(found["verdict"])
+    shown = table("level", "rows", "inside", "share", "expected (99%)", "p-value", "mean width", right=range(1, 7))
+    for level in found["levels"]:
+        shown.add_row(
+            f"{100 * level['level']:.10g}%",
+            f"{level['n']:,}",
+            f"{level['covered']:,}",
+            f"{level['share']:.2%}",
+            f"{level['low']:,} to {level['high']:,}",
+            _chance(level["p_value"]),
+            "infinite" if level["mean_width"] is None else f"{level['mean_width']:.4g}",
+        )
+    voice.tell(shown)
+    families = found["families"]
+    for key in SHOWN:
+        for family in families:
+            if family["key"] == key:
+                voice.tell(_family(family))
+    low = [
+        (
+            stratum["share"],
+            f"{family['title']!r} at {stratum['label']} ({stratum['share']:.1%} of {stratum['n']:,} rows)",
+        )
+        for family in families
+        if family["key"].startswith("column")
+        for stratum in family["strata"]
+        if stratum["flag"] == "low"
+    ]
+    if low:
+        worst = "; ".join(words for _, words in sorted(low)[:MOST_PLACES])
+        more = f"; and in {len(low) - MOST_PLACES} more ranges" if len(low) > MOST_PLACES else ""
+        voice.tell(f"Covered less than chance explains: {worst}{more}.")
+    slab = found["worst_slab"]
+    if slab is not None:
+        voice.tell(
+            f"Worst corner of the inputs: {slab['covered']:,} of {slab['n']:,} rows inside ({slab['share']:.1%})"
+            + ("; chance does not explain it." if slab["flag"] else "; chance explains it.")
+        )
+    _tell_drift(found["drift"], voice)
+    for note in found["notes"]:
+        voice.tell(f"Note: {note}")
+
+
+def _chance(p: float, equal: str = "") -> str:
+    return f"{equal}{p:.2g}" if p >= LEAST_CHANCE else f"< {LEAST_CHANCE}"
+
+
+def _family(family: dict[str, Any]) -> Any:
+    shown = table(family["title"], "rows", "inside", "share", "expected (99%)", "", right=(1, 2, 3, 4))
+    for stratum in family["strata"]:
+        if stratum["n"]:
+            words = {"low": "too few", "high": "more than need be", None: ""}[stratum["flag"]]
+            band = f"{stratum['low']:,} to {stratum['high']:,}"
+            share = f"{stratum['share']:.1%}"
+            shown.add_row(stratum["label"], f"{stratum['n']:,}", f"{stratum['covered']:,}", share, band, words)
+    return shown
+
+
+def _tell_drift(drift: dict[str, Any], voice: Voice) -> None:
+    columns = drift["columns"]
+    if columns is None:
+        voice.tell("Drift of the inputs cannot be told: the model keeps no summary of the rows that trained it.")
+        return
+    moved = [shift for shift in columns if shift["drifted"]]
+    if not moved:
+        voice.tell(f"Drift: none of {len(columns)} columns looks different from the rows that trained.")
+    else:
+        shown = table(f"drifted, {len(moved)} of {len(columns)} columns", "gap", "p-value", "", right=(1, 2))
+        for shift in moved[:MOST_COLUMNS]:
+            shown.add_row(shift["name"], f"{shift['gap']:.2f}", _chance(shift["p_value"]), shift["detail"])
+        voice.tell(shown)
+    for what in ("response", "scores"):
+        shift = drift[what]
+        if shift is not None and shift["drifted"]:
+            voice.tell(f"The {what} drifted: {shift['detail']} (p {_chance(shift['p_value'], '= ')}).")

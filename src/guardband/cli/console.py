@@ -1,0 +1,150 @@
+"""What commands say, and where: the result on standard output, all else on standard error."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+PATIENCE_S = 1.0
+"""Work that is done sooner shows no progress."""
+ENDLESS = 500
+
+
+@dataclass(frozen=True)
+class Voice:
+    """How a command speaks: ``quiet`` says the result alone, ``as_json`` says it as one JSON object."""
+
+    quiet: bool = False
+    as_json: bool = False
+
+    @cached_property
+    def out(self) -> Console:
+        """The console of the result."""
+        return _console(sys.stdout.isatty(), stderr=False)
+
+    @cached_property
+    def err(self) -> Console:
+        """The console of everything else."""
+        return _console(sys.stderr.isatty(), stderr=True)
+
+    def note(self, thing: Any = "") -> None:
+        """Say something on the way, unless quiet."""
+        if not self.quiet:
+            _print(self.err, thing)
+
+    def tell(self, thing: Any = "") -> None:
+        """Say a part of the result in words or as a table, unless it is told as JSON."""
+        if not self.as_json:
+            _print(self.out, thing)
+
+    def tell_json(self, result: dict[str, Any]) -> None:
+        """Say the whole result as one JSON object, if that was asked for; what is not finite is null."""
+        if self.as_json:
+            print(json.dumps(plain(result), allow_nan=False), flush=True)
+
+    @contextmanager
+    def progress(self, what: str, total: int | None, in_bytes: bool = False) -> Iterator[Callable[[int], None]]:
+        """Show how much of long work is done, with the time left, if standard error is a terminal."""
+        from rich.progress import (
+            BarColumn,
+            DownloadColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
+
+        if self.quiet or not self.err.is_terminal:
+            yield lambda done: None
+            return
+        counted = DownloadColumn() if in_bytes else TextColumn("{task.completed:,} of {task.total:,} rows")
+        columns = (TextColumn(what), BarColumn(), counted, TimeElapsedColumn(), TimeRemainingColumn())
+        bar = Progress(*columns, console=self.err, transient=True)
+        task, began, shown = bar.add_task(what, total=total), time.monotonic(), False
+
+        def advance(done: int) -> None:
+            nonlocal shown
+            if not shown and time.monotonic() - began > PATIENCE_S:
+                bar.start()
+                shown = True
+            bar.update(task, completed=done)
+
+        try:
+            yield advance
+        finally:
+            if shown:
+                bar.stop()
+
+
+def _console(is_terminal: bool, stderr: bool) -> Console:
+    """Return a console that breaks lines at the edge of a terminal, and nowhere else."""
+    from rich.console import Console
+
+    return Console(stderr=stderr, highlight=False, width=None if is_terminal else ENDLESS)
+
+
+def _print(console: Console, thing: Any) -> None:
+    console.print(thing, markup=False, soft_wrap=isinstance(thing, str) and not console.is_terminal)
+
+
+def table(*columns: str, title: str | None = None, right: Sequence[int] = ()) -> Table:
+    """Return an empty table; the columns at these places are numbers."""
+    from rich import box
+    from rich.table import Table
+
+    made = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold", pad_edge=False)
+    for i, name in enumerate(columns):
+        made.add_column(name, justify="right" if i in right else "left", overflow="fold")
+    return made
+
+
+def plain(value: Any) -> Any:
+    """Return nested values for JSON: numpy's numbers as Python's, what is not finite as None."""
+    if isinstance(value, dict):
+        return {str(key): plain(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(entry) for entry in value]
+    value = value.item() if hasattr(value, "item") else value
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def number(value: float) -> str:
+    """Return a number in at most five digits, or all of them where it is large, and an infinite one as such."""
+    if math.isinf(value):
+        return "-inf" if value < 0 else "inf"
+    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:,.5g}"
+
+
+def cell(value: Any) -> str:
+    """Return a cell of a table in short: whole numbers without a point, dates without the hour where there is none."""
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.10g}"
+    return " ".join(str(value).removesuffix(" 00:00:00").split())
+
+
+def complain(message: str) -> None:
+    """Say in one line on standard error why a command ends."""
+    print(f"guardband: {message}", file=sys.stderr)
+
+
+def show_warnings_in_one_line() -> None:
+    """Let warnings say what they have to say, without the line of code that they came from."""
+
+    def show(message: Any, *about: Any, **more: Any) -> None:
+        print(f"Warning: {' '.join(str(message).split())}", file=sys.stderr)
+
+    warnings.showwarning = show

@@ -1,0 +1,129 @@
+"""``guardband export``."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from guardband.cli.console import Voice
+from guardband.cli.options import Json, Quiet
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from guardband.doors.table import IntervalRegressor
+
+ROWS = 257
+"""Rows to compare on: no power of two, so that the graph's batch size is seen to be free."""
+AGREEMENT = 1e-3
+"""Graph and model agree if no end differs by more than this share of the median width: single precision, twice."""
+
+
+def export(
+    model_path: Annotated[Path, typer.Argument(metavar="MODEL", help="What fit wrote.")],
+    onnx: Annotated[Path, typer.Option("--onnx", metavar="OUT", help="The ONNX file to write.")],
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Write a model as one ONNX graph, from rows to lower, point and upper, for use without Python.
+
+    The graph takes one matrix, a column for each of the model's: numbers as they are, dates as days since 1970,
+    booleans as 0 and 1, NaN where a value is missing, and categories by their place in the list that the file's
+    metadata holds. Where onnxruntime is installed, graph and model are compared on rows drawn from the model's own
+    ranges, and a graph that differs is not written.
+
+    Example: `guardband export sales.guardband --onnx sales.onnx`
+    """
+    from guardband.data.files import write_whole
+    from guardband.data.packages import need_packages
+
+    need_packages("onnx", "onnx", "onnxscript")
+    need_packages("tables", "pyarrow")
+    voice = Voice(quiet, as_json)
+    if onnx.is_dir() or not onnx.parent.is_dir():
+        raise ValueError(f"A graph is written as a file in a folder that exists, found the path {onnx}.")
+    from guardband.doors.export import export_onnx
+    from guardband.doors.model_file import load
+
+    model = load(model_path, device="cpu")
+    rows = rows_like(model)
+    found: dict[str, float] | None = None
+
+    def write(part: Path) -> None:
+        nonlocal found
+        export_onnx(model, rows, part)
+        if find_spec("onnxruntime") is not None:
+            found = _compare(model, rows, part)
+
+    write_whole(onnx, write)
+    described = model.as_network()
+    voice.tell(f"Graph: {onnx}, one input with {len(described.names)} columns; outputs lower, point and upper.")
+    if described.categories:
+        are = (
+            "1 of them is a category"
+            if len(described.categories) == 1
+            else f"{len(described.categories)} are categories"
+        )
+        voice.tell(f"{are}, given by place in the list under guardband.table in the file's metadata.")
+    if found is None:
+        voice.tell("Not compared with the model: that needs onnxruntime (pip install onnxruntime).")
+    else:
+        voice.tell(
+            f"Compared with the model on {ROWS} rows from its own ranges: the largest difference is "
+            f"{found['largest_difference']:.2g}, where intervals are {found['median_width']:.4g} wide."
+        )
+    voice.tell_json({"graph": str(onnx), "columns": list(described.names), "compared": found})
+
+
+def _compare(model: IntervalRegressor, rows: pa.Table, path: Path) -> dict[str, float]:
+    import numpy as np
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    matrix = model.as_network().rows(rows).numpy()
+    out = dict(zip(("lower", "point", "upper"), session.run(None, {"x": matrix}), strict=True))
+    bands = model.predict_interval(_as_given(model, rows))
+    width = float(np.median(bands.upper - bands.lower))
+    with np.errstate(invalid="ignore"):  # the whole line is as long as itself
+        gaps = [np.nan_to_num(np.abs(out[name] - getattr(bands, name)), nan=0.0) for name in out]
+    largest = max(float(gap.max()) for gap in gaps)
+    if largest > AGREEMENT * width:
+        raise ValueError(
+            f"The graph must put out what the model does, found a difference of {largest:.3g} where intervals are "
+            f"{width:.3g} wide: it was not written."
+        )
+    return {"largest_difference": largest, "median_width": width, "rows": ROWS}
+
+
+def _as_given(model: IntervalRegressor, rows: pa.Table) -> Any:
+    import numpy as np
+
+    if hasattr(model, "feature_names_in_"):
+        return rows
+    return np.column_stack([column.to_numpy() for column in rows.columns])
+
+
+def rows_like(model: IntervalRegressor) -> pa.Table:
+    """Return rows within the ranges that a model's encoder learnt, with missing and unknown cells among them."""
+    import numpy as np
+    import pyarrow as pa
+
+    from guardband.data.encoder import CategoryCode, NumberCode, TableEncoder
+
+    random = np.random.default_rng(0)
+    encoder = model._learned.encoder
+    names = list(getattr(model, "feature_names_in_", map(str, range(model.n_features_in_))))
+    codes = encoder.codes if isinstance(encoder, TableEncoder) else [NumberCode(0.0, 1.0, 0.0, False)] * len(names)
+    columns = []
+    for code in codes:
+        missing = random.random(ROWS) < (0.1 if code.marks_missing else 0)
+        if isinstance(code, CategoryCode):
+            words = np.array([*code.categories, "never seen"], dtype=object)
+            columns.append(pa.array(random.choice(words, ROWS), pa.string(), mask=missing))
+        else:
+            values = code.center + code.scale * random.standard_normal(ROWS)
+            columns.append(pa.array(values, pa.float64(), mask=missing))
+    return pa.table(columns, names=names)

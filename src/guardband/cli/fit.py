@@ -1,0 +1,273 @@
+"""``guardband fit``."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from guardband.cli.console import Voice
+from guardband.cli.options import (
+    Device,
+    Json,
+    Quiet,
+    columns_in,
+    levels_in,
+    need_column,
+    preset_in,
+)
+
+if TYPE_CHECKING:
+    from guardband.cli.labelled import Labelled
+    from guardband.doors.table import IntervalRegressor
+
+METHODS = ("conf-nn", "pav", "cqr", "cqr-r", "conf-fw", "high-q", "neg-ll", "bayes", "qreg-un", "auto")
+ENDING = ".guardband"
+CALIBRATION_SHARE = 0.25
+IN_TIME = (
+    "The promise assumes that new rows are like those of the table. Rows in order of time often are not: "
+    "--split-by-time calibrates and checks on the latest rows, and `guardband audit` tells when they have changed."
+)
+
+
+def _methods(incomplete: str) -> list[str]:
+    return [name for name in METHODS if name.startswith(incomplete)]
+
+
+def fit(
+    table_path: Annotated[
+        str, typer.Argument(metavar="TABLE", help="CSV (also .gz), Parquet, Arrow; - for CSV on standard input.")
+    ],
+    target: Annotated[str, typer.Option("--target", "-t", metavar="COL", help="The column to predict.")],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="MODEL",
+            help="The model's file; else the table's name with .guardband, in this folder.",
+        ),
+    ] = None,
+    drop: Annotated[
+        list[str] | None, typer.Option(metavar="COLS", help="Columns to leave out: a,b or repeated.")
+    ] = None,
+    group: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COL", help="A column by whose values the report judges. It is also learnt from unless dropped."
+        ),
+    ] = None,
+    weight: Annotated[
+        str | None, typer.Option(metavar="COL", help="A column that weighs rows in training only; not learnt from.")
+    ] = None,
+    time: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COL", help="A column of moments or numbers in time. It is also learnt from unless dropped."
+        ),
+    ] = None,
+    split_by_time: Annotated[
+        bool, typer.Option("--split-by-time", help="Calibrate and check on the latest rows, by --time.")
+    ] = False,
+    method: Annotated[
+        str, typer.Option(metavar="NAME", help=f"One of {', '.join(METHODS)}.", autocompletion=_methods)
+    ] = "conf-nn",
+    level: Annotated[
+        list[str] | None, typer.Option(metavar="LEVELS", help="Confidence level, 0.9 unless given; several: 0.8,0.9.")
+    ] = None,
+    guarantee: Annotated[
+        str,
+        typer.Option(help="marginal: on average over calibrations; pac: for this one, except with probability delta."),
+    ] = "marginal",
+    delta: Annotated[float, typer.Option(help="For pac: the chance that the promise fails.")] = 0.1,
+    preset: Annotated[
+        str,
+        typer.Option(metavar="NAME|SECONDS", help="How long to train: fast, default, best, or a number of seconds."),
+    ] = "default",
+    seed: Annotated[int, typer.Option(min=0, help="Same seed, same result.")] = 0,
+    device: Device = "auto",
+    check: Annotated[
+        float,
+        typer.Option(
+            min=0, max=0.9, help="Share of rows that neither train nor calibrate, for the report; 0 for none."
+        ),
+    ] = 0.1,
+    report: Annotated[Path | None, typer.Option(metavar="PAGE", help="The report page; else beside the model.")] = None,
+    no_report: Annotated[bool, typer.Option("--no-report", help="Write no page.")] = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Learn to predict a column of a table, with intervals that come with a promise.
+
+    Reads the table, shows what its columns were read as, sets rows aside that neither train nor calibrate, trains,
+    calibrates, and writes the model and a page that judges it on the rows set aside. Rows whose target is missing are
+    left out. Ctrl-C stops and leaves nothing behind.
+
+    Example: `guardband fit sales.csv --target price --drop id,notes --level 0.8,0.95`
+    """
+    from guardband.data.disk import STANDARD, open_table
+
+    voice = Voice(quiet, as_json)
+    if output is None:
+        if table_path == STANDARD:
+            raise ValueError("A table from standard input has no name: name the model by -o MODEL.")
+        output = Path(Path(table_path).name.split(".")[0] + ENDING)
+    page = None if no_report else report or output.with_suffix(".html")
+    for path in (output, page):
+        if path is not None and (path.is_dir() or not path.parent.is_dir()):
+            raise ValueError(f"Results are written to a file in a folder that exists, found the path {path}.")
+    if split_by_time and time is None:
+        raise ValueError("--split-by-time needs to know the column of time: name it by --time.")
+    levels = None if not level else levels_in(level)
+    model = _asked(method, levels, guarantee, delta, preset, seed, device, voice)
+
+    disk = open_table(table_path)
+    for name, what in ((target, "--target"), (group, "--group"), (weight, "--weight"), (time, "--time")):
+        if name is not None:
+            need_column(name, disk.names, what, disk.label)
+    dropped = columns_in(drop or [], disk.names)
+    for name in dropped:
+        need_column(name, disk.names, "--drop", disk.label)
+    features = [name for name in disk.names if name not in {*dropped, target, weight}]
+    if not features:
+        raise ValueError(f"{disk.label} has no columns to learn from besides the target.")
+    rows = _read(disk, features, target, voice, group=group, time=time, weight=weight)
+    if time is not None and not split_by_time:
+        voice.note(IN_TIME)
+    parts = _split(rows, check, seed, split_by_time)
+    _train(model, parts)
+    _finish(model, rows, parts, output, page, voice, {"source": disk.label, "dropped": dropped, "seed": seed})
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The rows that fit, those that calibrate where the split is by time, and those that check."""
+
+    fit: Labelled
+    calibrate: Labelled | None
+    check: Labelled | None
+
+
+def _asked(
+    method: str, levels: Any, guarantee: str, delta: float, preset: str, seed: int, device: str, voice: Voice
+) -> IntervalRegressor:
+    """Return the model to fit; what cannot be is refused before a large table is read."""
+    from guardband.doors.settings import Settings
+    from guardband.doors.table import IntervalRegressor
+
+    model = IntervalRegressor(
+        method,
+        confidence_level=levels,
+        guarantee=guarantee,  # type: ignore[arg-type]
+        delta=delta,
+        preset=preset_in(preset),
+        random_state=seed,
+        device=device,
+        verbose=False if voice.quiet else None,
+    )
+    Settings.of(model.get_params(deep=False))
+    return model
+
+
+def _read(disk: Any, features: list[str], target: str, voice: Voice, **roles: str | None) -> Labelled:
+    from guardband.cli.columns import as_table, crowded_in_words, useless_in_words, views_of
+    from guardband.cli.labelled import read_labelled
+
+    rows = read_labelled(disk, features, target, voice, **roles)  # type: ignore[arg-type]
+    if not voice.quiet:
+        views = views_of(rows)
+        voice.note(as_table(views))
+        for words in (useless_in_words(views), crowded_in_words(views)):
+            if words:
+                voice.note(words)
+    return rows
+
+
+def _split(rows: Labelled, check: float, seed: int, by_time: bool) -> Parts:
+    import numpy as np
+
+    aside = math.floor(check * rows.n)
+    if by_time:
+        assert rows.time is not None
+        order = np.argsort(rows.numbers(rows.time), kind="stable")
+        later = order[: rows.n - aside]
+        held_out = math.ceil(CALIBRATION_SHARE * len(later))
+        fit_rows, calibration = later[: len(later) - held_out], rows.take(np.sort(later[len(later) - held_out :]))
+    else:
+        order = np.random.default_rng(seed).permutation(rows.n)
+        fit_rows, calibration = order[: rows.n - aside], None
+    checked = rows.take(np.sort(order[rows.n - aside :])) if aside else None
+    return Parts(rows.take(np.sort(fit_rows)), calibration, checked)
+
+
+def _train(model: IntervalRegressor, parts: Parts) -> None:
+    rows = parts.fit
+    weight = None if rows.weight is None else rows.numbers(rows.weight)
+    model.calibration_size = CALIBRATION_SHARE if parts.calibrate is None else None
+    model.fit(rows.X, rows.y, sample_weight=weight)
+    if parts.calibrate is not None:
+        model.calibrate(parts.calibrate.X, parts.calibrate.y)
+
+
+def _finish(
+    model: IntervalRegressor,
+    rows: Labelled,
+    parts: Parts,
+    output: Path,
+    page: Path | None,
+    voice: Voice,
+    about: dict[str, Any],
+) -> None:
+    """Write model and page, and say what was found."""
+    from guardband.audit.evidence import Evidence
+    from guardband.cli.provenance import with_origin
+    from guardband.cli.sample import sample_of, sample_table
+    from guardband.doors.model_file import save
+    from guardband.report.document import document
+    from guardband.report.page import write_report
+
+    checked = parts.check
+    evidence = None
+    if checked is not None:
+        evidence = Evidence.of(
+            model, checked.X, checked.y, group=checked.side(checked.group), time=checked.side(checked.time)
+        )
+    certificate = model.certificate_
+    counts = {
+        "read": rows.n,
+        "trained": rows.n - certificate.n_calibration - (0 if checked is None else checked.n),
+        "calibrated": certificate.n_calibration,
+        "checked": 0 if checked is None else checked.n,
+    }
+    made = with_origin(document(model, evidence), rows, counts, parts.calibrate is not None, about)
+    save(model, output, report=made)
+    if page is not None:
+        write_report(made, page)
+    sample = sample_of(model, checked or parts.fit)
+    voice.tell(
+        f"{counts['trained']:,} rows trained, {counts['calibrated']:,} calibrated, and {counts['checked']:,} were set "
+        "aside to check.\n"
+    )
+    voice.tell(f"{certificate}\n")
+    if checked is not None:
+        voice.tell(f"Check: {made['verdict']}\n")
+    voice.tell(sample_table(sample, rows.target, "new rows" if checked is not None else "rows it has seen"))
+    voice.tell(f"Model: {output}")
+    if page is not None:
+        voice.tell(f"Report: {page}")
+    voice.tell_json(
+        {
+            "model": str(output),
+            "report": None if page is None else str(page),
+            "target": rows.target,
+            "features": list(rows.features),
+            "rows": counts,
+            "certificate": certificate.to_dict(),
+            "certificate_in_words": str(certificate),
+            "check": None if checked is None else made["verdict"],
+            "sample": sample,
+        }
+    )

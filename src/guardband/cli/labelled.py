@@ -1,0 +1,158 @@
+"""Rows of a table whose outcome is known, as ``fit`` and ``audit`` take them from a file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from guardband.cli.console import Voice
+from guardband.data.disk import DiskTable, read_whole, typed
+from guardband.data.text_cells import CellError, Kind, column_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Rows = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """Rows with a known outcome: all columns that were read, and which of them say what."""
+
+    table: pa.Table
+    features: tuple[str, ...]
+    target: str
+    group: str | None = None
+    time: str | None = None
+    weight: str | None = None
+
+    @property
+    def n(self) -> int:
+        """The number of rows."""
+        return int(self.table.num_rows)
+
+    @property
+    def X(self) -> pa.Table:
+        """The columns that a model learns from."""
+        return self.table.select(list(self.features))
+
+    @property
+    def y(self) -> Any:
+        """The outcome, with its name."""
+        return self._series(self.target)
+
+    def side(self, name: str | None) -> Any:
+        """Return a column beside the features, with its name, or None for none."""
+        return None if name is None else self._series(name)
+
+    def numbers(self, name: str) -> NDArray[np.float64]:
+        """Return a column of numbers or dates as numbers; none may be missing."""
+        import pyarrow as pa
+
+        column = self.table[name]
+        if pa.types.is_string(column.type) or pa.types.is_dictionary(column.type):
+            raise ValueError(f"The column {name!r} must hold numbers or dates in every row, found text.")
+        if column.null_count:
+            row = column.is_null().index(True).as_py()
+            raise ValueError(f"The column {name!r} must not miss any value, found none in row {row + 1:,}.")
+        if pa.types.is_temporal(column.type):
+            column = column.cast(pa.timestamp("us")).cast(pa.int64())
+        values: NDArray[np.float64] = column.cast(pa.float64()).to_numpy()
+        return values
+
+    def take(self, rows: Rows) -> Labelled:
+        """Return some of the rows."""
+        return Labelled(self.table.take(rows), self.features, self.target, self.group, self.time, self.weight)
+
+    def _series(self, name: str) -> Any:
+        return nw.from_native(self.table, eager_only=True)[name]
+
+
+def read_labelled(
+    disk: DiskTable,
+    features: Sequence[str],
+    target: str,
+    voice: Voice,
+    *,
+    group: str | None = None,
+    time: str | None = None,
+    weight: str | None = None,
+    kinds: dict[str, Kind] | None = None,
+) -> Labelled:
+    """Return the rows of a file whose outcome is there, and say how many others there are.
+
+    ``kinds`` says what the features held when a model was fitted; without it that is found out.
+    """
+    import pyarrow as pa
+
+    wanted = list(dict.fromkeys([*features, target, *(name for name in (group, time, weight) if name)]))
+    read: list[str] = wanted if kinds is None else [name for name in wanted if name not in kinds]
+    with voice.progress(f"Reading {disk.label}", disk.total, in_bytes=disk.is_text) as advance:
+        if kinds is None:
+            whole = read_whole(disk, read, advance)
+            table, remarks = whole.table, whole.remarks
+        else:
+            table, remarks = _read_as(disk, wanted, read, kinds, advance)
+    for remark in remarks:
+        voice.note(remark)
+    outcome = _numbers(table[target], target, disk)
+    table = table.set_column(table.column_names.index(target), target, outcome)
+    missing = outcome.null_count
+    if missing == table.num_rows:
+        raise ValueError(f"The target {target!r} is missing in every row of {disk.label}.")
+    if missing:
+        voice.note(f"{missing:,} of {table.num_rows:,} rows are left out since their {target!r} is missing.")
+        table = table.filter(outcome.is_valid())
+    return Labelled(pa.table(table), tuple(features), target, group, time, weight)
+
+
+def _read_as(disk: DiskTable, wanted: list[str], read: list[str], kinds: dict[str, Kind], advance: Any) -> Any:
+    """Return a table whose features are read as a model did, and whose other columns are read afresh."""
+    import pyarrow as pa
+
+    parts, first, others = [], 0, []
+    for batch, done in disk.batches(wanted):
+        parts.append(typed(batch, kinds, disk, first))
+        others.append(batch.select(read))
+        first += len(batch)
+        advance(done)
+    rest = read_whole(_given(disk, others), read)
+    table = pa.concat_tables([part.cast(parts[0].schema) for part in parts])
+    for name in read:
+        table = table.append_column(name, rest.table[name])
+    return table, rest.remarks
+
+
+def _given(disk: DiskTable, batches: list[Any]) -> DiskTable:
+    """Return a table of columns that were read already."""
+    names = tuple(batches[0].schema.names) if batches else ()
+    return DiskTable(disk.label, names, None, disk.dialect, lambda: iter([(batch, 0) for batch in batches]))
+
+
+def _numbers(column: Any, target: str, disk: DiskTable) -> Any:
+    import pyarrow as pa
+
+    if pa.types.is_string(column.type):
+        try:
+            column = column_of(column.combine_chunks(), "number", disk.decimal_comma)
+        except CellError as error:
+            raise ValueError(
+                f"The target {target!r} must hold numbers, found {error.text!r} in row {error.place + 1:,} of "
+                f"{disk.label}."
+            ) from None
+    if pa.types.is_temporal(column.type) or not _is_number(column.type):
+        raise ValueError(f"The target {target!r} must hold numbers, found {column.type}.")
+    numbers = column.cast(pa.float64())
+    return pa.compute.if_else(pa.compute.is_nan(numbers), pa.scalar(None, pa.float64()), numbers)
+
+
+def _is_number(kind: Any) -> bool:
+    import pyarrow as pa
+
+    types = pa.types
+    return any(is_so(kind) for is_so in (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean))

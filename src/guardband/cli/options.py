@@ -1,0 +1,61 @@
+"""Options that several commands share, and how their text is read."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from typing import Annotated
+
+import typer
+
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but the result, warnings and errors.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object, for scripts.")]
+Device = Annotated[str, typer.Option(help="auto (a GPU if there is one), cpu, cuda, or any name that torch knows.")]
+
+
+def names_in(given: Iterable[str]) -> list[str]:
+    """Return names that were given one by one or with commas between them.
+
+    >>> names_in(["a,b", "c"])
+    ['a', 'b', 'c']
+    """
+    return [name.strip() for part in given for name in part.split(",") if name.strip()]
+
+
+def columns_in(given: Iterable[str], names: Sequence[str]) -> list[str]:
+    """Return columns of a table that were named so; a name with a comma in it may be given alone."""
+    whole = set(names)
+    return [name for part in given for name in ([part] if part in whole else names_in([part]))]
+
+
+def levels_in(given: Iterable[str]) -> float | list[float]:
+    """Return one level, or several, from text."""
+    try:
+        levels = [float(text) for text in names_in(given)]
+    except ValueError as error:
+        raise typer.BadParameter(f"a level is a number such as 0.9: {error}", param_hint="'--level'") from None
+    return levels[0] if len(levels) == 1 else levels
+
+
+def preset_in(text: str) -> str | float:
+    """Return a preset by name, or a number of seconds."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def need_column(name: str, names: Sequence[str], what: str, label: str) -> None:
+    """Raise if a table has no such column, with the names that come near."""
+    if name in names:
+        return
+    by_case = {own.lower(): own for own in names}
+    near = [by_case[own] for own in difflib.get_close_matches(name.lower(), by_case, n=3, cutoff=0.5)]
+    hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"its columns are {listed(names, 10)}."
+    raise ValueError(f"{label} has no column {name!r} for {what}: {hint}")
+
+
+def listed(names: Sequence[str], most: int = 5) -> str:
+    """Return names with quotes and commas, the last ones only counted where they are many."""
+    shown = ", ".join(map(repr, names[:most]))
+    return shown if len(names) <= most else f"{shown} and {len(names) - most:,} more"

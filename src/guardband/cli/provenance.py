@@ -1,0 +1,45 @@
+"""Where a model comes from: kept beside the document of its page, and looked up when rows are audited."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from guardband.cli.options import listed
+
+if TYPE_CHECKING:
+    from guardband.cli.labelled import Labelled
+
+ORIGIN = "origin"
+
+
+def with_origin(
+    document: dict[str, Any], rows: Labelled, counts: dict[str, int], by_time: bool, about: dict[str, Any]
+) -> dict[str, Any]:
+    """Return a document that also says which table, columns and rows the model was fitted on."""
+    origin = {
+        "target": rows.target,
+        "group": rows.group,
+        "time": rows.time,
+        "weight": rows.weight,
+        "rows": counts,
+        "split": "by time" if by_time else "at random",
+        **about,
+    }
+    return document | {ORIGIN: origin}
+
+
+def target_of(model_path: Path, given: str | None, features: list[str], names: tuple[str, ...]) -> str:
+    """Return the column that a model predicts: as given, as kept in its file, or the only one that it could be."""
+    from guardband.doors.model_file import read_report
+
+    if given is not None:
+        return given
+    kept = (read_report(model_path) or {}).get(ORIGIN, {}).get("target")
+    if kept is not None:
+        return str(kept)
+    others = [name for name in names if name not in features]
+    if len(others) == 1:
+        return others[0]
+    hint = f"it may be one of {listed(others)}" if others else "the table has no columns but the model's inputs"
+    raise ValueError(f"{model_path} does not say which column it predicts: name it by --target ({hint}).")

@@ -1,0 +1,81 @@
+"""``guardband report``."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from guardband.cli.console import Voice
+from guardband.cli.options import Json, Quiet
+
+
+def report(
+    source: Annotated[
+        Path, typer.Argument(metavar="RUN|MODEL", help="What fit wrote, or the folder of a reproduction.")
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="PAGE", help="The page; else the model's name with .html, or the run's."
+        ),
+    ] = None,
+    figures: Annotated[Path | None, typer.Option(help="A folder for the figures as SVG and PNG.")] = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Draw the page of a model or of a reproduction again.
+
+    A model keeps what its page shows: the check on rows that were set aside when it was fitted. For other rows see
+    guardband audit --report.
+
+    Example: `guardband report sales.guardband -o sales.html --figures figures`
+    """
+    voice = Voice(quiet, as_json)
+    page, drawn = (_of_run if source.is_dir() else _of_model)(source, output, figures)
+    voice.tell(f"Page: {page}")
+    if figures is not None:
+        voice.tell(f"Figures: {len(drawn)} files in {figures}")
+    voice.tell_json({"page": str(page), "figures": [str(path) for path in drawn]})
+
+
+def _of_model(source: Path, output: Path | None, figures: Path | None) -> tuple[Path, list[Path]]:
+    from guardband.doors.model_file import read_report
+    from guardband.report.page import write_report
+
+    document: dict[str, Any] | None = read_report(source)
+    if document is None:
+        raise ValueError(
+            f"{source} keeps no report, since it was not written by `guardband fit`: judge it on labelled rows by "
+            "`guardband audit MODEL TABLE --report PAGE`."
+        )
+    page = write_report(document, output or source.with_suffix(".html"))
+    if figures is None:
+        return page, []
+    from guardband.report.figures import write_figures
+
+    figures.mkdir(parents=True, exist_ok=True)
+    return page, write_figures(document, figures)
+
+
+def _of_run(source: Path, output: Path | None, figures: Path | None) -> tuple[Path, list[Path]]:
+    from guardband.data.files import write_whole
+    from guardband.data.packages import need_packages
+    from guardband.experiments.reproduce.folder import Folder
+    from guardband.experiments.reproduce.report import report as draw
+
+    need_packages("experiments", "matplotlib", "pandas", "pyarrow")
+    if not (source / "run.json").exists():
+        raise ValueError(f"{source} is no folder of `guardband reproduce`: it has no run.json.")
+    page, _ = draw(Folder(source))
+    if output is not None:
+        write_whole(output, lambda part: shutil.copyfile(page, part))
+    drawn = []
+    if figures is not None:
+        figures.mkdir(parents=True, exist_ok=True)
+        drawn = [figures / path.name for path in sorted((source / "figures").iterdir())]
+        for path in drawn:
+            shutil.copyfile(source / "figures" / path.name, path)
+    return output or page, drawn

@@ -1,0 +1,91 @@
+"""Rows with their intervals, from file to file in batches: memory does not grow with the table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from guardband.data.disk import DiskTable, typed
+from guardband.data.text_cells import Kind, as_text
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from guardband.data.table_writer import Writer
+    from guardband.doors.table import IntervalRegressor
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The columns of a table that a model takes, in its order, and what each holds; the table's others are extra."""
+
+    kinds: dict[str, Kind]
+    extra: tuple[str, ...]
+
+    @classmethod
+    def of(cls, model: IntervalRegressor, disk: DiskTable) -> Inputs:
+        """Return the inputs of a model in a table; columns that are not there are an error that names them."""
+        from guardband.data.encoder import TableEncoder
+
+        encoder = model._learned.encoder
+        plain: list[Kind] = ["number"] * model.n_features_in_
+        kinds = encoder.kinds if isinstance(encoder, TableEncoder) else plain
+        names = list(getattr(model, "feature_names_in_", []))
+        if not names and len(disk.names) < len(kinds):
+            raise ValueError(f"The model takes {len(kinds)} columns in order, found {len(disk.names)} in {disk.label}.")
+        names = names or list(disk.names[: len(kinds)])
+        missing = [name for name in names if name not in disk.names]
+        if missing:
+            few = ", ".join(map(repr, missing[:10])) + (f" and {len(missing) - 10} more" if len(missing) > 10 else "")
+            raise ValueError(f"{disk.label} lacks {len(missing)} of the model's {len(names)} columns: {few}.")
+        known = set(names)
+        return cls(dict(zip(names, kinds, strict=True)), tuple(name for name in disk.names if name not in known))
+
+
+def predict_into(
+    writer: Writer, model: IntervalRegressor, disk: DiskTable, inputs: Inputs, level: Any, as_typed: bool
+) -> Iterator[tuple[int, int]]:
+    """Write every row with its interval; yield after each batch how many rows are written, and how much is done.
+
+    CSV keeps its cells as they are written there, unless ``as_typed``, for formats whose columns have types.
+    """
+    named = hasattr(model, "feature_names_in_")
+    rows = 0
+    for batch, done in disk.batches():
+        X = typed(batch, inputs.kinds, disk, rows)
+        rows += len(batch)
+        bands = model.predict_interval(X if named else _matrix(X), confidence_level=level)
+        writer.write(_joined(batch, X if as_typed else None, bands, disk))
+        yield rows, done
+
+
+def _joined(batch: Any, X: pa.Table | None, bands: Any, disk: DiskTable) -> pa.Table:
+    import pyarrow as pa
+
+    columns = {}
+    for name in batch.schema.names:
+        if X is not None and name in X.column_names:
+            columns[name] = X[name]
+        else:
+            columns[name] = as_text(batch.column(name)) if disk.is_text else batch.column(name)
+    added = columns_of(bands, tuple(columns))
+    twice = [name for name in added if name in columns]
+    if twice:
+        raise ValueError(f"{disk.label} has a column {twice[0]!r} already, as if it were predicted before: rename it.")
+    return pa.table(columns | {name: pa.array(values) for name, values in added.items()})
+
+
+def columns_of(bands: Any, input_names: tuple[str, ...]) -> dict[str, Any]:
+    """Return the columns to add, by names that the table does not have yet."""
+    from dataclasses import replace
+
+    columns: dict[str, Any] = replace(bands, input_names=input_names).columns()
+    return columns
+
+
+def _matrix(X: pa.Table) -> Any:
+    """Return columns without names, for a model that was fitted on some."""
+    import numpy as np
+
+    return np.column_stack([column.to_numpy() for column in X.columns])

@@ -1,0 +1,175 @@
+"""CSV as it comes: compressed or not, with any common separator, in blocks of text that are still to be read."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, BinaryIO
+
+from guardband.data.text_cells import decoded
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SEPARATORS = (",", ";", "\t", "|")
+HEAD = 1 << 20
+BLOCK = 4 << 20
+SNIFFED = 20
+GZIP = b"\x1f\x8b"
+BOM = b"\xef\xbb\xbf"
+UTF16 = (b"\xff\xfe", b"\xfe\xff")
+
+
+class Stream(io.RawIOBase):
+    """A file read once from its beginning, unpacked where it is gzip; ``taken`` counts its bytes."""
+
+    def __init__(self, file: BinaryIO, label: str) -> None:
+        self._file, self._label, self.taken = file, label, 0
+        start = self._take(HEAD)
+        self._unpacker = zlib.decompressobj(wbits=31) if start.startswith(GZIP) else None
+        self._ready = self._unpacked(start)
+        while len(self._ready) < HEAD and (more := self._next()):
+            self._ready += more
+        self.head = self._ready
+
+    def readable(self) -> bool:
+        """Say that this can be read."""
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        """Fill a buffer, and return how much of it is filled: nothing at the end."""
+        if not self._ready:
+            self._ready = self._next()
+        size = min(len(buffer), len(self._ready))
+        buffer[:size], self._ready = self._ready[:size], self._ready[size:]
+        return size
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+        super().close()
+
+    def _next(self) -> bytes:
+        """Return more of the text, or nothing at the end."""
+        while raw := self._take(HEAD):
+            if text := self._unpacked(raw):
+                return text
+        if self._unpacker is not None and not self._unpacker.eof:
+            raise ValueError(f"{self._label} is cut short: its gzip has no end.")
+        return b""
+
+    def _take(self, size: int) -> bytes:
+        raw = self._file.read(size)
+        self.taken += len(raw)
+        return raw
+
+    def _unpacked(self, raw: bytes) -> bytes:
+        if self._unpacker is None:
+            return raw
+        text = b""
+        while raw:
+            if self._unpacker.eof:  # gzip files may be joined
+                self._unpacker = zlib.decompressobj(wbits=31)
+            try:
+                text += self._unpacker.decompress(raw)
+            except zlib.error as error:
+                raise ValueError(f"{self._label} is a damaged gzip file: {error}.") from None
+            raw = self._unpacker.unused_data
+        return text
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a file writes its rows, the names of its columns as they stand there, and whether its head is no UTF-8."""
+
+    separator: str
+    encoding: str
+    names: tuple[str, ...]
+    is_latin: bool
+
+    @property
+    def decimal_comma(self) -> bool:
+        """Whether a number may be written with a comma: only where commas do not separate columns."""
+        return self.separator != ","
+
+
+def sniff(head: bytes, label: str) -> Dialect:
+    """Return the dialect of a file that begins so."""
+    encoding = "utf-16" if head.startswith(UTF16) else "utf-8"
+    if encoding == "utf-8" and b"\0" in head:
+        raise ValueError(f"{label} is no table: CSV (also .gz), Parquet, Arrow and Feather files are read.")
+    # Latin-1 reads any bytes: what they mean is for each cell apart to tell, as for the cells below.
+    text = head.decode(encoding, "ignore") if encoding == "utf-16" else head.removeprefix(BOM).decode("latin-1")
+    if len(head) >= HEAD:
+        text = text[: text.rfind("\n") + 1]  # the last line is not whole
+    if not text.strip():
+        raise ValueError(f"{label} is empty: a table needs a line of column names, and rows.")
+    found = {separator: _records(text, separator) for separator in SEPARATORS}
+    best = max(SEPARATORS, key=lambda separator: _fitness(found[separator]))
+    names = found[best][0]
+    if encoding == "utf-8":
+        names = [decoded(name.encode("latin-1")) for name in names]
+    return Dialect(best, encoding, tuple(names), encoding == "utf-8" and not _is_utf8(head))
+
+
+def _is_utf8(head: bytes) -> bool:
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(head)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def csv_blocks(stream: Stream, dialect: Dialect, names: Sequence[str], label: str) -> Iterator[pa.RecordBatch]:
+    """Yield the rows in blocks, every column as bytes."""
+    import pyarrow as pa
+    from pyarrow import csv as arrow_csv
+
+    rows = 0
+    try:
+        reader = arrow_csv.open_csv(
+            io.BufferedReader(stream, HEAD),
+            arrow_csv.ReadOptions(
+                block_size=BLOCK, column_names=list(names), skip_rows_after_names=1, encoding=dialect.encoding
+            ),
+            arrow_csv.ParseOptions(delimiter=dialect.separator, newlines_in_values=True),
+            arrow_csv.ConvertOptions(column_types={name: pa.binary() for name in names}),
+        )
+        for batch in reader:
+            rows += len(batch)
+            yield batch
+    except pa.ArrowInvalid as error:
+        raise ValueError(f"{label}: {_in_words(str(error), rows)}") from None
+
+
+def _in_words(message: str, rows: int) -> str:
+    ragged = re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)", message)
+    if ragged:
+        row, expected, got = (int(number) for number in ragged.groups())
+        return f"line {row:,} has {got} cells where the names of the columns are {expected}."
+    ragged = re.search(r"Expected (\d+) columns, got (\d+)", message)
+    if ragged:
+        return f"a line after row {rows:,} has {ragged[2]} cells where the names of the columns are {ragged[1]}."
+    return message.split("\n")[0]
+
+
+def _records(text: str, separator: str) -> list[list[str]]:
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+    try:
+        return [record for record in islice(reader, SNIFFED) if record]
+    except csv.Error:  # a field longer than the csv module takes: not this separator
+        return []
+
+
+def _fitness(records: list[list[str]]) -> tuple[float, int]:
+    """Return how well a separator fits: how many records are as wide as the first, then how wide that is."""
+    width = len(records[0]) if records else 1
+    if width == 1:
+        return 0.0, 1
+    return sum(len(record) == width for record in records) / len(records), width

@@ -1,0 +1,244 @@
+"""Tables on disk: CSV, Parquet, Arrow and Feather, in batches or whole, by pyarrow (the extra ``tables``)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from guardband.data.csv_file import Dialect, Stream, csv_blocks, sniff
+from guardband.data.packages import need_packages
+from guardband.data.text_cells import CellError, Kind, cells_of, column_of, is_latin, kind_of, remark_on
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+STANDARD = "-"
+"""The name of standard input and of standard output."""
+BATCH_CELLS = 1 << 21
+MOST_ROWS, FEWEST_ROWS = 1 << 15, 1 << 10
+LATIN = "it is read as Latin-1."
+PARQUET, ARROW, EXCEL = b"PAR1", b"ARROW1", b"PK\x03\x04"
+
+
+@dataclass(frozen=True)
+class DiskTable:
+    """A table that is read in batches: ``read`` yields each with how much of ``total`` (bytes or rows) is done."""
+
+    label: str
+    names: tuple[str, ...]
+    total: int | None
+    dialect: Dialect | None
+    _read: Callable[[], Iterator[tuple[pa.RecordBatch, int]]]
+
+    @property
+    def is_text(self) -> bool:
+        """Whether all cells arrive as bytes that are still to be read: of CSV."""
+        return self.dialect is not None
+
+    @property
+    def decimal_comma(self) -> bool:
+        """Whether numbers may be written with a comma."""
+        return self.dialect is not None and self.dialect.decimal_comma
+
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[tuple[pa.RecordBatch, int]]:
+        """Yield all rows in order, and how much is done; standard input can be read once."""
+        for batch, done in self._read():
+            named = batch.rename_columns(list(self.names))
+            yield named if columns is None else named.select(list(columns)), done
+
+
+def open_table(path: str) -> DiskTable:
+    """Return the table at a path, or the CSV on standard input for ``-``; the content says what format it is."""
+    need_packages("tables", "pyarrow")
+    if path == STANDARD:
+        return _open_csv(None, Stream(sys.stdin.buffer, "Standard input"), "Standard input")
+    file = Path(path)
+    if file.is_dir():
+        raise ValueError(f"A table must be a file, found the folder {path}.")
+    if not file.exists():
+        raise FileNotFoundError(f"There is no table at {path}.")
+    with file.open("rb") as opened:
+        start = opened.read(8)
+    if start.startswith(PARQUET):
+        return _open_parquet(file)
+    if start.startswith(ARROW):
+        return _open_arrow(file)
+    if start.startswith(EXCEL):
+        raise ValueError(f"{path} is an Excel or zip file: save the sheet as CSV first.")
+    with file.open("rb") as opened:
+        return _open_csv(file, Stream(opened, path), path)
+
+
+def _open_csv(file: Path | None, stream: Stream, label: str) -> DiskTable:
+    dialect = sniff(stream.head, label)
+    names = unique_names(dialect.names)
+
+    def read() -> Iterator[tuple[pa.RecordBatch, int]]:
+        with closing(stream if file is None else Stream(file.open("rb"), label)) as own:
+            for batch in csv_blocks(own, dialect, names, label):
+                yield batch, own.taken
+
+    return DiskTable(label, names, None if file is None else file.stat().st_size, dialect, read)
+
+
+def _open_parquet(path: Path) -> DiskTable:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        about = parquet.read_metadata(path)
+        names = about.schema.to_arrow_schema().names
+    except (pa.ArrowException, OSError) as error:
+        raise _damaged(path, "Parquet", error) from None
+
+    def read() -> Iterator[tuple[pa.RecordBatch, int]]:
+        done = 0
+        try:
+            # Columns are read through small buffers: a row group may be larger than memory.
+            with parquet.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False) as file:
+                for batch in file.iter_batches(batch_rows(len(names))):
+                    done += len(batch)
+                    yield batch, done
+        except (pa.ArrowException, OSError) as error:
+            raise _damaged(path, "Parquet", error) from None
+
+    return DiskTable(str(path), unique_names(names), about.num_rows, None, read)
+
+
+def _open_arrow(path: Path) -> DiskTable:
+    import pyarrow as pa
+
+    try:
+        with pa.memory_map(str(path)) as source:
+            file = pa.ipc.open_file(source)
+            names = file.schema.names
+            total = sum(file.get_batch(i).num_rows for i in range(file.num_record_batches))
+    except (pa.ArrowException, OSError) as error:
+        raise _damaged(path, "Arrow", error) from None
+
+    def read() -> Iterator[tuple[pa.RecordBatch, int]]:
+        done, size = 0, batch_rows(len(names))
+        try:
+            with pa.memory_map(str(path)) as source:
+                file = pa.ipc.open_file(source)
+                for i in range(file.num_record_batches):
+                    whole = file.get_batch(i)
+                    for start in range(0, len(whole), size):
+                        part = whole.slice(start, size)
+                        done += len(part)
+                        yield part, done
+        except (pa.ArrowException, OSError) as error:
+            raise _damaged(path, "Arrow", error) from None
+
+    return DiskTable(str(path), unique_names(names), total, None, read)
+
+
+def _damaged(path: Path, kind: str, error: Exception) -> ValueError:
+    reason = str(error).split("\n")[0].rstrip(".")
+    return ValueError(f"{path} begins as {kind}, but cannot be read: {reason}.")
+
+
+def batch_rows(columns: int) -> int:
+    """Return how many rows to read at a time: a bounded number of cells."""
+    return max(FEWEST_ROWS, min(MOST_ROWS, BATCH_CELLS // max(1, columns) // FEWEST_ROWS * FEWEST_ROWS))
+
+
+def unique_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Return names without blanks around them; nameless columns get a number, and repeated names a suffix.
+
+    >>> unique_names(["a", " a", "", "b"])
+    ('a', 'a (2)', 'column 3', 'b')
+    """
+    given = [name.strip() or f"column {i}" for i, name in enumerate(names, 1)]
+    taken, unique = set(given), []
+    for i, name in enumerate(given):
+        again, own = 1, name
+        while own in unique or (again > 1 and own in taken):
+            again += 1
+            own = f"{given[i]} ({again})"
+        unique.append(own)
+    return tuple(unique)
+
+
+@dataclass(frozen=True)
+class ReadTable:
+    """A whole table with typed columns, and remarks on them, one sentence each."""
+
+    table: pa.Table
+    remarks: tuple[str, ...]
+
+
+def read_whole(disk: DiskTable, columns: Sequence[str], on_batch: Callable[[int], object] = lambda done: None) -> Any:
+    """Return some columns of a table whole; of a CSV, what each holds is decided over all its cells."""
+    import pyarrow as pa
+
+    parts = []
+    for batch, done in disk.batches(columns):
+        parts.append(batch)
+        on_batch(done)
+    if not sum(map(len, parts)):
+        raise ValueError(f"{disk.label} has names of columns, but no rows.")
+    table = pa.Table.from_batches(parts)
+    if not disk.is_text:
+        return ReadTable(typed(table, dict.fromkeys(columns), disk), ())
+    latin = any(is_latin(chunk) for column in table.columns for chunk in column.chunks)
+    remarks, made = [f"Some text of {disk.label} is no UTF-8: {LATIN}"] if latin else [], []
+    for name in columns:
+        cells = pa.chunked_array([cells_of(chunk) for chunk in table[name].chunks]).combine_chunks()
+        kind = kind_of(cells, disk.decimal_comma)
+        made.append(column_of(cells, kind, disk.decimal_comma))
+        remark = remark_on(cells, disk.decimal_comma) if kind == "category" else None
+        if remark:
+            remarks.append(f"{name!r} {remark}.")
+    return ReadTable(pa.table(made, names=list(columns)), tuple(remarks))
+
+
+def typed(table: Any, kinds: Mapping[str, Kind | None], disk: DiskTable, first_row: int = 0) -> pa.Table:
+    """Return the columns named, each as what it held when the model was fitted (None: as it comes)."""
+    import pyarrow as pa
+
+    made = [_typed(name, table.column(name), kind, disk, first_row) for name, kind in kinds.items()]
+    return pa.table(made, names=list(kinds))
+
+
+def _typed(name: str, column: Any, kind: Kind | None, disk: DiskTable, first_row: int) -> Any:
+    import pyarrow as pa
+
+    types, own = pa.types, column.type
+    if types.is_nested(own) or isinstance(own, pa.BaseExtensionType):
+        raise ValueError(
+            f"The column {name!r} holds {own}, and a cell must be a number, a text, a date or a boolean: take it apart "
+            "into columns, or leave it out."
+        )
+    if types.is_float16(own):
+        return column.cast(pa.float32())
+    if types.is_date(own) or types.is_timestamp(own):
+        if kind not in (None, "date"):
+            raise ValueError(_retyped(name, kind, "dates"))
+        return column
+    is_text = any(is_so(own) for is_so in (types.is_string, types.is_large_string, types.is_string_view))
+    is_bytes = any(is_so(own) for is_so in (types.is_binary, types.is_large_binary, types.is_binary_view))
+    if not is_text and not is_bytes:
+        if kind == "date" and not types.is_null(own):
+            raise ValueError(_retyped(name, kind, str(own)))
+        return column
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    column = column.cast(pa.string() if is_text else pa.binary())
+    if kind is None:
+        return cells_of(column) if is_bytes else column
+    try:
+        return column_of(column, kind, disk.decimal_comma)
+    except CellError as error:
+        raise ValueError(
+            _retyped(name, kind, f"{error.text!r} in row {first_row + error.place + 1:,} of {disk.label}")
+        ) from None
+
+
+def _retyped(name: str, kind: Kind | None, found: str) -> str:
+    held = "categories" if kind == "category" else f"{kind}s"
+    return f"The column {name!r} held {held} when the model was fitted, found {found}."

@@ -1,0 +1,97 @@
+"""What all commands share: help, versions, exit codes, and where they speak."""
+
+import subprocess
+import sys
+import time
+
+import pytest
+
+import guardband
+from guardband.cli.app import app
+
+COMMANDS = ("demo", "fit", "predict", "audit", "plan", "report", "export", "reproduce")
+
+
+def test_version_and_help(command):
+    assert command("--version").out.strip() == f"guardband {guardband.__version__}"
+    shown = command("--help").out
+    assert all(name in shown for name in COMMANDS)
+    assert {own.callback.__name__ for own in app.registered_commands} == set(COMMANDS)
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "reproduce"])
+def test_help_teaches_by_example(command, name):
+    shown = command(name, "--help").out
+    assert f"guardband {name}" in shown.replace("Usage: guardband", "")
+    assert "\x1b[" not in shown
+
+
+def test_help_names_every_method():
+    from guardband.cli.fit import METHODS
+    from guardband.methods.registry import METHODS as registered
+
+    assert set(METHODS) == {*registered, "auto"}
+
+
+def process(*arguments, **more):
+    return subprocess.run([sys.executable, "-m", "guardband", *arguments], capture_output=True, text=True, **more)
+
+
+def test_bad_usage_is_exit_code_2_with_one_line_and_nothing_written(tmp_path):
+    few = process("demo", "--rows", "3")
+    assert few.returncode == 2
+    assert few.stderr.startswith("guardband: Invalid value for '--rows'")
+    assert len(few.stderr.splitlines()) == 1
+    assert few.stdout == ""
+    (tmp_path / "file").write_text("")
+    refused = process("demo", "--rows", "400", "-o", str(tmp_path / "file" / "folder"))
+    assert refused.returncode == 2
+    assert refused.stderr.strip().splitlines()[-1].startswith("guardband: ")
+    assert "Traceback" not in refused.stderr
+
+
+def test_unknown_commands_and_options_are_one_line(command):
+    assert "No such command" in command("predictt").complaint
+    assert "No such option" in command("plan", "--nothing").complaint
+
+
+def test_a_mistake_of_ours_is_not_hidden(command, monkeypatch):
+    monkeypatch.setattr("guardband.cli.plan.needed", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        command("plan")
+
+
+def test_who_stops_reading_ends_the_command_quietly():
+    pipe = f"{sys.executable} -m guardband plan --rows 10 | head -c 1"
+    done = subprocess.run(["bash", "-o", "pipefail", "-c", pipe], capture_output=True, text=True)
+    assert "Traceback" not in done.stderr
+
+
+def test_plan_and_help_need_no_torch():
+    for arguments in (["--help"], ["fit", "--help"], ["plan", "--epsilon", "0.01"]):
+        code = f"import sys; sys.argv = ['guardband', *{arguments}]\nfrom guardband.cli import main\n"
+        code += "try: main()\nexcept SystemExit as end: assert not end.code and 'torch' not in sys.modules"
+        subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+def test_help_takes_less_than_half_the_time_of_importing_torch():
+    programs = {
+        "help": [sys.executable, "-m", "guardband", "--help"],
+        "torch": [sys.executable, "-c", "import torch"],
+    }
+    best = dict.fromkeys(programs, float("inf"))
+    for _ in range(5):  # in turns, so that a busy machine slows both alike
+        for name, program in programs.items():
+            started = time.perf_counter()
+            subprocess.run(program, check=True, capture_output=True)
+            best[name] = min(best[name], time.perf_counter() - started)
+    print(f"guardband --help {best['help']:.2f} s, import torch {best['torch']:.2f} s")
+    assert best["help"] < best["torch"] / 2
+
+
+def test_completion_offers_methods():
+    from guardband.cli.fit import _methods
+
+    assert _methods("cqr") == ["cqr", "cqr-r"]
+    shown = process("--show-completion", env={"SHELL": "/bin/bash", "PATH": "/usr/bin:/bin"})
+    assert shown.returncode in (0, 1)  # 1: the shell cannot be told in a test

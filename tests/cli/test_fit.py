@@ -1,0 +1,140 @@
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import csv, parquet
+
+import guardband as gb
+from cli_tables import awkward_table, small_table
+
+pytest.importorskip("guardband.report.page")
+
+
+@pytest.fixture
+def table_path(tmp_path):
+    csv.write_csv(small_table(), tmp_path / "sales.csv")
+    return tmp_path / "sales.csv"
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_one_command_from_table_to_report(command, table_path, here):
+    said = command("fit", "sales.csv", "--target", "price", "--preset", "fast")
+    assert said.code == 0, said.err
+    for words in ("Promise: a new row", "Check: Promise", "5 new rows", "90% interval", "Report: sales.html"):
+        assert words in said.out
+    for words in ("read as", "date", "boolean", "category, 3 kinds", "number (target)"):
+        assert words in said.err
+    assert "<html" in (here / "sales.html").read_text()
+    model = gb.load(here / "sales.guardband")
+    assert model.feature_names_in_.tolist() == ["size", "town", "day", "sold"]
+    assert model.certificate_.n_calibration == np.ceil(0.25 * 450)
+
+
+def test_the_same_seed_gives_the_same_model_and_json_is_all_there_is(command, table_path, here):
+    arguments = ["fit", table_path, "-t", "price", "--preset", "fast", "--level", "0.5,0.9", "--json", "-q"]
+    first, second = (command(*arguments, "-o", here / name) for name in ("a.guardband", "b.guardband"))
+    assert first.err == ""
+    X = small_table().drop_columns(["price", "sold"]).append_column("sold", small_table()["sold"])
+    bands = [gb.load(here / name).predict_interval(X) for name in ("a.guardband", "b.guardband")]
+    assert bands[0].upper.tolist() == bands[1].upper.tolist()
+    found = first.json
+    assert found["rows"] == {"read": 500, "trained": 337, "calibrated": 113, "checked": 50}
+    assert found["certificate"]["confidence_level"] == [0.5, 0.9]
+    assert found["report"] == str(here / "a.html")
+    assert set(found["sample"][0]["intervals"]) == {"0.5", "0.9"}
+    assert json.dumps(found["sample"]) == json.dumps(second.json["sample"])
+
+
+def test_rows_without_target_are_left_out_with_a_count(command, here):
+    table = small_table()
+    price = pa.array(table["price"].to_pylist()[:-30] + [None] * 30)
+    parquet.write_table(table.set_column(4, "price", price), here / "t.parquet")
+    said = command("fit", "t.parquet", "-t", "price", "--preset", "fast", "--check", "0", "--no-report")
+    assert said.code == 0, said.err
+    assert "30 of 500 rows are left out since their 'price' is missing." in said.err
+    assert "rows it has seen" in said.out
+    assert not (here / "t.html").exists()
+
+
+def test_roles_of_columns(command, here):
+    table = small_table().append_column("w", pa.array(np.random.default_rng(1).random(500)))
+    parquet.write_table(table, here / "t.parquet")
+    roles = ["--weight", "w", "--group", "town", "--drop", "sold", "--drop", "town", "--time", "day"]
+    said = command("fit", "t.parquet", "-t", "price", *roles, "--preset", "fast")
+    assert said.code == 0, said.err
+    assert "Rows in order of time often are not" in said.err
+    assert gb.load(here / "t.guardband").feature_names_in_.tolist() == ["size", "day"]
+    assert "Wien" in (here / "t.html").read_text()
+
+
+def test_split_by_time_keeps_the_latest_rows_apart(command, here, monkeypatch):
+    parquet.write_table(small_table(), here / "t.parquet")
+    seen = {}
+    fit, calibrate = gb.IntervalRegressor.fit, gb.IntervalRegressor.calibrate
+    monkeypatch.setattr(gb.IntervalRegressor, "fit", lambda m, X, y, **k: (seen.update(fit=X), fit(m, X, y, **k))[1])
+    monkeypatch.setattr(
+        gb.IntervalRegressor, "calibrate", lambda m, X, y: (seen.update(calibrate=X), calibrate(m, X, y))[1]
+    )
+    said = command("fit", "t.parquet", "-t", "price", "--preset", "fast", "--time", "day", "--split-by-time")
+    assert said.code == 0, said.err
+    assert max(seen["fit"]["day"].to_pylist()) <= min(seen["calibrate"]["day"].to_pylist())
+    assert len(seen["fit"]) + len(seen["calibrate"]) == 450
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["-t", "Prise"], "has no column 'Prise' for --target: did you mean 'price'"),
+        (["-t", "nothing like it"], "its columns are 'size', 'town'"),
+        (["-t", "town"], "The target 'town' must hold numbers, found"),
+        (["-t", "day"], "The target 'day' must hold numbers, found timestamp"),
+        (["-t", "price", "--drop", "twn"], "did you mean 'town'"),
+        (["-t", "price", "--drop", "size,town,day,sold"], "no columns to learn from"),
+        (["-t", "price", "--method", "conf"], "conf"),
+        (["-t", "price", "--level", "90"], "Write 0.9 for 90%"),
+        (["-t", "price", "--level", "high"], "a level is a number such as 0.9"),
+        (["-t", "price", "--preset", "slow"], "preset must be"),
+        (["-t", "price", "--split-by-time"], "--time"),
+        (["-t", "price", "--weight", "town"], "must hold numbers or dates in every row, found text"),
+        (["-t", "price", "--weight", "size"], "must not miss any value"),
+        (["-t", "price", "-o", "no/folder.guardband"], "folder that exists"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_bad_wishes_are_one_line_and_leave_nothing(command, table_path, here, arguments, words):
+    said = command("fit", "sales.csv", *arguments, "-q")
+    assert words in said.complaint
+    assert [path.name for path in here.iterdir()] == ["sales.csv"]
+
+
+def test_columns_of_little_use_are_mentioned(command, here):
+    n = 300
+    text = "id,same,note,x,y\n" + "".join(f"{i},7,note {i},{i % 13},{i % 7}\n" for i in range(n))
+    (here / "t.csv").write_text(text)
+    said = command("fit", "t.csv", "-t", "y", "--preset", "fast", "--check", "0")
+    assert "'id' (counts the rows); 'same' (always the same); 'note' (another text in each row)" in said.err
+
+
+@pytest.mark.filterwarnings("ignore:.*interval is the whole line.*")
+def test_an_awkward_table_goes_all_the_way_without_a_flag(command, here):
+    names, rows = awkward_table()
+    assert len(names) == 60
+    (here / "awkward table.csv").write_text(rows, encoding="utf-8")
+    said = command("fit", "awkward table.csv", "--target", "größe (m²)", "--preset", "fast")
+    assert said.code == 0, said.err
+    model = "awkward table.guardband"
+    assert (here / "awkward table.html").exists()
+    said = command("predict", model, "awkward table.csv", "-o", "out.csv")
+    assert said.code == 0, said.err
+    assert ",guardband_point,guardband_lower,guardband_upper\n" in (here / "out.csv").read_text(encoding="utf-8")
+    said = command("audit", model, "awkward table.csv")
+    assert said.code in (0, 1), said.err
+    said = command("report", model, "-o", "again.html")
+    assert said.code == 0, said.err
+    assert (here / "again.html").read_bytes() == (here / "awkward table.html").read_bytes()

@@ -1,0 +1,60 @@
+import pytest
+
+from guardband import planning
+from guardband.bands.ranks import coverage_bound
+from guardband.cli.plan import BAR, bars, promised
+
+
+def test_needs_are_those_of_planning(command):
+    said = command("plan", "--level", "0.9", "--delta", "0.1", "--epsilon", "0.01", "--candidates", "10", "--json")
+    found = [need["rows"] for need in said.json["needs"]]
+    assert found == [
+        planning.marginal_rows(0.9),
+        planning.pac_rows(0.9, 0.1),
+        planning.conformal_rows(0.9, 0.01, 0.1),
+        planning.pav_rows(0.9, 0.01, 0.1),
+        planning.pav_rows(0.9, 0.01, 0.1, 10),
+        planning.theorem2_rows(0.01, 0.1, 10),
+        planning.average_rows(0.9, 0.01, 10),
+        planning.corollary_rows(0.9, 0.01, 10),
+    ]
+    assert said.err == ""
+
+
+def test_rows_give_ranks_bounds_and_lengths():
+    marginal, pac = promised(0.9, 0.1, 1000)
+    assert (marginal.rank, pac.rank) == (901, 913)
+    assert pac.bound == coverage_bound(0.1, 913, 1000) >= 0.9
+    assert marginal.expected == 901 / 1001
+    assert 1 <= marginal.length < pac.length < 1.05
+    assert promised(0.9, 0.1, 5)[0].length is None
+
+
+def test_tables_and_plot_are_told_in_words(command):
+    said = command("plan", "--rows", "20", "--rows", "300")
+    assert "the whole line: too few rows" in said.out
+    assert "1.077 " + "█" * BAR in said.out
+    assert "Rows needed" not in said.out
+    assert "Rows needed" in command("plan").out
+
+
+def test_bars_without_unicode():
+    assert bars([("10", None), ("200", 1.2), ("3000", 1.1)], ascii_only=True).splitlines() == [
+        "  10  the whole line: too few rows",
+        " 200  1.200 " + "#" * BAR,
+        "3000  1.100 " + "#" * (BAR // 2),
+    ]
+    assert bars([("10", None)], ascii_only=False) == "10  the whole line: too few rows"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--level", "90"], "Write 0.9 for 90%"),
+        (["--delta", "0"], "delta must lie strictly between 0 and 1"),
+        (["--epsilon", "2"], "epsilon must lie strictly between 0 and 1"),
+        (["--rows", "0"], "Invalid value for '--rows'"),
+    ],
+)
+def test_what_cannot_be_is_one_line(command, arguments, words):
+    assert words in command("plan", *arguments).complaint

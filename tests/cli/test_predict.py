@@ -1,0 +1,143 @@
+import csv
+import gzip
+import io
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+import guardband as gb
+from guardband.data import csv_file
+
+
+def rows_of(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_csv_keeps_its_cells_and_gets_the_models_intervals(command, small_model, tmp_path):
+    said = command("predict", small_model.model_path, small_model.path, "-o", tmp_path / "out.csv")
+    assert said.code == 0
+    assert said.out == ""
+    assert "1 column is no input of the model, and kept: 'price'." in said.err
+    before = rows_of(small_model.path.read_text())
+    after = rows_of((tmp_path / "out.csv").read_text())
+    assert [{name: row[name] for name in before[0]} for row in after] == before
+    bands = small_model.model.predict_interval(small_model.table.drop_columns("price"))
+    for name in ("point", "lower", "upper"):
+        np.testing.assert_array_equal([float(row[name]) for row in after], getattr(bands, name))
+
+
+def test_every_format_holds_the_same(command, small_model, tmp_path):
+    table = small_model.table
+    parquet.write_table(table, tmp_path / "in.parquet")
+    (tmp_path / "in.csv.gz").write_bytes(gzip.compress(small_model.path.read_bytes()))
+    results = []
+    for i, (source, ending) in enumerate(
+        [("in.parquet", "parquet"), ("in.csv.gz", "parquet"), ("in.parquet", "arrow"), ("in.parquet", "csv.gz")]
+    ):
+        out = tmp_path / f"out{i}.{ending}"
+        said = command("predict", small_model.model_path, tmp_path / source, "-o", out, "--json")
+        assert said.json["rows"] == len(table)
+        assert said.json["added"] == ["point", "lower", "upper"]
+        if ending == "csv.gz":
+            results.append([float(row["upper"]) for row in rows_of(gzip.decompress(out.read_bytes()).decode())])
+        else:
+            read = parquet.read_table(out) if ending == "parquet" else pa.ipc.open_file(str(out)).read_all()
+            assert read.select(table.column_names[:4]).equals(table.select(table.column_names[:4]))
+            results.append(read["upper"].to_pylist())
+    assert results[0] == results[1] == results[2] == results[3]
+
+
+def test_batches_do_not_show(command, small_model, tmp_path, monkeypatch):
+    command("predict", small_model.model_path, small_model.path, "-o", tmp_path / "whole.csv")
+    monkeypatch.setattr(csv_file, "BLOCK", 1000)
+    command("predict", small_model.model_path, small_model.path, "-o", tmp_path / "parts.csv")
+    assert (tmp_path / "parts.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
+
+
+def test_standard_input_to_standard_output(small_model):
+    program = [sys.executable, "-m", "guardband", "predict", str(small_model.model_path), "-"]
+    piped = subprocess.run(program, input=small_model.path.read_bytes(), capture_output=True, check=True)
+    rows = rows_of(piped.stdout.decode())
+    assert len(rows) == len(small_model.table)
+    assert list(rows[0])[-3:] == ["point", "lower", "upper"]
+    assert b"no input of the model" in piped.stderr
+
+
+def test_levels_have_columns_of_their_own(command, small_model):
+    said = command("predict", small_model.model_path, small_model.path, "--level", "0.5,0.8", "-q")
+    assert list(rows_of(said.out)[0])[-5:] == ["point", "lower_0.5", "upper_0.5", "lower_0.8", "upper_0.8"]
+    assert said.err == ""
+
+
+def test_names_that_are_taken_get_a_prefix(command, small_model, tmp_path):
+    (tmp_path / "t.csv").write_text(small_model.path.read_text().replace('"price"', '"lower"', 1))
+    said = command("predict", small_model.model_path, tmp_path / "t.csv", "-o", tmp_path / "out.csv", "-q")
+    assert said.code == 0
+    row = rows_of((tmp_path / "out.csv").read_text())[0]
+    assert list(row)[-4:] == ["lower", "guardband_point", "guardband_lower", "guardband_upper"]
+    again = command("predict", small_model.model_path, tmp_path / "out.csv", "-o", tmp_path / "twice.csv", "-q")
+    assert "has a column 'guardband_point' already" in again.complaint
+
+
+def test_columns_may_come_in_another_order(command, small_model, tmp_path):
+    parquet.write_table(small_model.table.select(["town", "sold", "size", "day"]), tmp_path / "t.parquet")
+    command("predict", small_model.model_path, tmp_path / "t.parquet", "-o", tmp_path / "out.parquet")
+    bands = small_model.model.predict_interval(small_model.table.drop_columns("price"))
+    assert parquet.read_table(tmp_path / "out.parquet")["lower"].to_pylist() == bands.lower.tolist()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda text: text.replace('"town"', '"city"', 1), "lacks 1 of the model's 4 columns: 'town'."),
+        (
+            lambda text: text + '"big","Wien",2024-01-01,"yes",3\n',
+            "column 'size' held numbers when the model was fitted, found 'big' in row 501 of",
+        ),
+        (lambda text: text + '1,"Wien",soon,"yes",3\n', "column 'day' held dates"),
+        (lambda text: text + '1,"Wien"\n', "line 502 has 2 cells"),
+        (lambda text: text + 'inf,"Wien",2024-01-01,"yes",3\n', "must not contain infinity"),
+    ],
+    ids=["missing", "text", "date", "ragged", "infinite"],
+)
+def test_bad_tables_are_one_line_and_leave_nothing(command, small_model, tmp_path, monkeypatch, change, words):
+    monkeypatch.setattr(csv_file, "BLOCK", 4000)  # so that good batches come before the bad one
+    (tmp_path / "t.csv").write_text(change(small_model.path.read_text()))
+    said = command("predict", small_model.model_path, tmp_path / "t.csv", "-o", tmp_path / "out.csv", "-q")
+    assert words in said.complaint
+    assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
+
+
+def test_bad_places_and_wishes_are_one_line(command, small_model, tmp_path):
+    model, table = small_model.model_path, small_model.path
+    assert "must end in one of .csv" in command("predict", model, table, "-o", tmp_path / "out.xlsx").complaint
+    assert "folder that exists" in command("predict", model, table, "-o", tmp_path / "no" / "out.csv").complaint
+    assert "is the table that is read" in command("predict", model, table, "-o", table).complaint
+    assert "cannot both go" in command("predict", model, table, "--json").complaint
+    assert "no model file" in command("predict", tmp_path / "no.guardband", table, "-o", tmp_path / "o.csv").complaint
+    assert "no table at" in command("predict", model, tmp_path / "no.csv", "-o", tmp_path / "o.csv").complaint
+    level = command("predict", model, table, "--level", "90", "-o", tmp_path / "o.csv", "-q").complaint
+    assert "Write 0.9 for 90%" in level
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_model_without_names_takes_columns_in_order(command, tmp_path):
+    X = np.random.default_rng(0).standard_normal((200, 2))
+    model = gb.IntervalRegressor(preset="fast", max_epochs=1, random_state=0).fit(X, X[:, 0])
+    model.save(tmp_path / "m.guardband")
+    parquet.write_table(pa.table({"a": X[:, 0], "b": X[:, 1]}), tmp_path / "t.parquet")
+    said = command("predict", tmp_path / "m.guardband", tmp_path / "t.parquet", "-o", tmp_path / "out.parquet")
+    assert said.code == 0, said.err
+    assert parquet.read_table(tmp_path / "out.parquet")["point"].to_pylist() == model.predict(X).tolist()
+
+
+def test_cells_with_separators_and_quotes_come_back(command, small_model, tmp_path):
+    text = 'size,town,day,sold,"a,b"\n1,"W ""x"", y",2024-01-01,yes,"two\nlines"\n,Graz,2024-01-02,no,\n'
+    (tmp_path / "t.csv").write_text(text)
+    said = command("predict", small_model.model_path, tmp_path / "t.csv", "-q")
+    first, second = rows_of(said.out)
+    assert (first["town"], first["a,b"], second["a,b"]) == ('W "x", y', "two\nlines", "")

@@ -1,0 +1,225 @@
+import gzip
+import io
+
+import pyarrow as pa
+import pytest
+from pyarrow import feather, parquet
+
+from guardband.data import csv_file
+from guardband.data.disk import DiskTable, batch_rows, open_table, read_whole, typed, unique_names
+from guardband.data.encoder import TableEncoder
+from guardband.data.table import read_table
+
+ROWS = "a,b,c,d\n1,yes,2024-01-01,x\n2.5,No,2024-01-03 12:00,y\nNA,?,,\n"
+TYPES = {"a": pa.float64(), "b": pa.bool_(), "c": pa.timestamp("us"), "d": pa.string()}
+
+
+def read(path):
+    disk = open_table(str(path))
+    return read_whole(disk, disk.names)
+
+
+def written(tmp_path, text, name="t.csv", encoding="utf-8"):
+    path = tmp_path / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode(encoding))
+    return path
+
+
+def test_a_column_is_what_all_its_cells_say(tmp_path):
+    table = read(written(tmp_path, ROWS)).table
+    assert dict(zip(table.column_names, table.schema.types, strict=True)) == TYPES
+    assert table["a"].to_pylist() == [1.0, 2.5, None]
+    assert table["b"].to_pylist() == [True, False, None]
+    assert table["d"].to_pylist() == ["x", "y", None]
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        (ROWS, "utf-8-sig"),
+        (ROWS.replace("\n", "\r\n"), "utf-8"),
+        (ROWS.replace(",", ";"), "utf-8"),
+        (ROWS.replace(",", "\t"), "utf-8"),
+        (ROWS.replace(",", "|").replace("\n", "\n\n"), "utf-8"),
+        (ROWS.replace(",", ";").replace("2.5", "2,5"), "utf-8"),
+        (ROWS.replace(",", " , "), "utf-8"),
+        (ROWS, "utf-16"),
+        (ROWS.rstrip("\n"), "utf-8"),
+    ],
+    ids=["BOM", "CRLF", "semicolons", "tabs", "bars and empty lines", "decimal comma", "blanks", "UTF-16", "no end"],
+)
+def test_the_same_rows_however_they_are_written(tmp_path, text, encoding):
+    expected = read(written(tmp_path, ROWS)).table
+    assert read(written(tmp_path, text, "other.csv", encoding)).table.equals(expected)
+
+
+def test_gzip_is_unpacked_also_in_pieces(tmp_path):
+    lines = ROWS.encode().splitlines(keepends=True)
+    packed = gzip.compress(b"".join(lines[:2])) + gzip.compress(b"".join(lines[2:]))
+    assert read(written(tmp_path, packed, "t.csv.gz")).table.equals(read(written(tmp_path, ROWS)).table)
+    with pytest.raises(ValueError, match="cut short"):
+        read(written(tmp_path, packed[:-9], "short.csv.gz"))
+    with pytest.raises(ValueError, match="damaged gzip"):
+        read(written(tmp_path, packed[:20] + b"no" + packed[22:], "bad.csv.gz"))
+
+
+def test_quotes_keep_separators_and_line_ends(tmp_path):
+    table = read(written(tmp_path, 'a,"b\nc"\n"1,5","x\r\ny"\n2,"say ""hi"""\n')).table
+    assert table.to_pydict() == {"a": ["1,5", "2"], "b\nc": ["x\r\ny", 'say "hi"']}
+
+
+def test_what_is_no_utf8_is_latin1_with_a_remark(tmp_path):
+    found = read(written(tmp_path, "name,€\nKöln,1\nParis,2\n", encoding="cp1252"))
+    assert found.table["name"].to_pylist() == ["Köln", "Paris"]
+    assert found.table.column_names == ["name", "€"]
+    assert "Latin-1" in found.remarks[0]
+
+
+def test_names_become_unique():
+    assert unique_names(["a", "a", "a (2)", "", " a "]) == ("a", "a (3)", "a (2)", "column 4", "a (4)")
+
+
+def test_one_stray_word_among_numbers_is_remarked(tmp_path):
+    cells = [*map(str, range(50)), "broken"]
+    found = read(written(tmp_path, "x,y\n" + "".join(f"{cell},1\n" for cell in cells)))
+    assert found.table["x"].type == pa.string()
+    assert found.remarks == ("'x' is read as text since 1 cell is no number, such as 'broken'.",)
+    found = read(written(tmp_path, "x;y\n" + "".join(f"{cell},5;1\n" for cell in cells)))
+    assert found.remarks == ("'x' is read as text since 1 cell is no number, such as 'broken,5'.",)
+
+
+def test_dates_in_another_style_are_remarked(tmp_path):
+    found = read(written(tmp_path, "d,y\n31.12.2024,1\n1.1.2025,2\n"))
+    words = "'d' is read as text: a date is understood if it is written as 2024-12-31, not '31.12.2024'."
+    assert found.remarks == (words,)
+
+
+def test_a_long_head_may_end_within_a_letter(tmp_path, monkeypatch):
+    monkeypatch.setattr(csv_file, "HEAD", 64)
+    for cut in range(8):
+        text = "grüße,x\n" + "ä" * (20 + cut) + ",1\n" + "öö,2\n" * 40
+        table = read(written(tmp_path, text)).table
+        assert table.column_names == ["grüße", "x"]
+        assert len(table) == 41
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (b"", "is empty"),
+        (b"\n \n", "is empty"),
+        (b"a,b\n", "no rows"),
+        (b"a,b\n1,2\n3\n", "line 3 has 1 cells where the names of the columns are 2"),
+        (b"a,b\n1,2\n3,4,5\n", "line 3 has 3 cells"),
+        (b"PK\x03\x04....", "Excel or zip"),
+        (b"\x00\x01\x02", "is no table"),
+        (b"PAR1....", "begins as Parquet, but cannot be read"),
+        (b"ARROW1..", "begins as Arrow, but cannot be read"),
+    ],
+)
+def test_what_cannot_be_read_is_said_in_one_line(tmp_path, text, words):
+    with pytest.raises(ValueError, match=words) as error:
+        read(written(tmp_path, text))
+    assert "\n" not in str(error.value)
+
+
+def test_no_file_and_folders_are_refused(tmp_path):
+    with pytest.raises(FileNotFoundError, match="no table at"):
+        open_table(str(tmp_path / "none.csv"))
+    with pytest.raises(ValueError, match="found the folder"):
+        open_table(str(tmp_path))
+
+
+def test_columnar_files_read_alike_whole_and_in_batches(tmp_path, monkeypatch):
+    monkeypatch.setattr("guardband.data.disk.MOST_ROWS", 1024)
+    table = pa.table({"n": pa.array(range(3000)), "t": [f"k{i % 7}" for i in range(3000)]})
+    parquet.write_table(table, tmp_path / "t.parquet", row_group_size=1700)
+    feather.write_feather(table, str(tmp_path / "t.feather"), compression="lz4")
+    with pa.ipc.new_file(str(tmp_path / "t.arrow"), table.schema) as file:
+        file.write_table(table)
+    for path in tmp_path.iterdir():
+        disk = open_table(str(path))
+        parts = list(disk.batches())
+        assert disk.total == parts[-1][1] == 3000
+        assert max(len(batch) for batch, _ in parts) <= 1024
+        assert pa.Table.from_batches([batch for batch, _ in parts]).equals(table)
+        assert read_whole(disk, disk.names).table.equals(table)
+
+
+def test_nested_columns_are_refused_unless_left_out(tmp_path):
+    parquet.write_table(pa.table({"x": [1, 2], "many": [[1], [2]]}), tmp_path / "t.parquet")
+    disk = open_table(str(tmp_path / "t.parquet"))
+    with pytest.raises(ValueError, match="column 'many' holds list<"):
+        read_whole(disk, disk.names)
+    assert read_whole(disk, ["x"]).table.column_names == ["x"]
+
+
+def test_batches_are_bounded_in_cells():
+    assert batch_rows(20) == 1 << 15
+    assert batch_rows(10_000) * 10_000 <= 11_000_000
+
+
+def encoded(path, encoder):
+    """Return the matrix that a model would see, batch by batch."""
+    disk = open_table(str(path))
+    kinds = dict(zip(disk.names, encoder.kinds, strict=True))
+    first, parts = 0, []
+    for batch, _ in disk.batches():
+        parts += encoder.encode(read_table(typed(batch, kinds, disk, first))).tolist()
+        first += len(batch)
+    return parts
+
+
+def test_every_batch_reads_as_the_whole_did(tmp_path, monkeypatch):
+    # Blocks of a few lines: in some, the text column holds whole numbers alone, and the dates have no hours.
+    lines = [
+        f"{i},{'a' if i < 40 else i % 3},2024-01-{1 + i % 28:02d}{' 06:00' if i < 9 else ''},{i % 2 < 1}"
+        for i in range(200)
+    ]
+    path = written(tmp_path, "n,c,day,b\n" + "\n".join(lines).replace("199", "") + "\n")
+    whole = read(path).table
+    assert whole.schema.types == [pa.float64(), pa.string(), pa.timestamp("us"), pa.bool_()]
+    encoder = TableEncoder.learn(read_table(whole))
+    assert encoder.kinds == ("number", "category", "date", "boolean")
+    expected = encoder.encode(read_table(whole)).tolist()
+    monkeypatch.setattr(csv_file, "BLOCK", 200)
+    assert encoded(path, encoder) == expected
+    parquet.write_table(whole, tmp_path / "t.parquet")
+    assert encoded(tmp_path / "t.parquet", encoder) == expected
+    assert TableEncoder.from_dict(encoder.to_dict()) == encoder
+
+
+@pytest.mark.parametrize(
+    ("kind", "cell", "words"),
+    [
+        ("number", "two", "held numbers when the model was fitted, found 'two' in row 3 of"),
+        ("number", "2024-01-01", "held numbers when the model was fitted, found '2024-01-01' in row 3"),
+        ("date", "7", "held dates when the model was fitted, found '7' in row 3"),
+        ("boolean", "maybe", "held booleans when the model was fitted, found 'maybe' in row 3"),
+    ],
+)
+def test_cells_that_say_something_else_are_named(tmp_path, kind, cell, words):
+    disk = open_table(str(written(tmp_path, f"x,y\n,1\n,1\n{cell},1\n")))
+    ((batch, _),) = disk.batches()
+    with pytest.raises(ValueError, match=words):
+        typed(batch, {"x": kind}, disk)
+
+
+def test_columns_of_another_type_are_refused():
+    dates = pa.table({"x": pa.array([1], pa.timestamp("us"))})
+    disk = DiskTable("memory", ("x",), None, None, lambda: iter(()))
+    with pytest.raises(ValueError, match="held numbers when the model was fitted, found dates"):
+        typed(dates, {"x": "number"}, disk)
+    with pytest.raises(ValueError, match="held dates when the model was fitted, found int64"):
+        typed(pa.table({"x": [1]}), {"x": "date"}, disk)
+    assert typed(pa.table({"x": [1]}), {"x": "category"}, disk)["x"].to_pylist() == [1]
+
+
+def test_standard_input_is_read_as_csv(monkeypatch):
+    class Standard:
+        buffer = io.BytesIO(gzip.compress(ROWS.encode()))
+
+    monkeypatch.setattr("sys.stdin", Standard)
+    disk = open_table("-")
+    assert disk.total is None
+    assert read_whole(disk, disk.names).table["a"].to_pylist() == [1.0, 2.5, None]
