@@ -29,7 +29,7 @@ docs: .venv/dev
 .venv/demo: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(PIP) torch==2.13.0
-	$(PIP) --editable ".[plots]"
+	$(PIP) --editable ".[tables,plots]"
 	touch $@
 
 .venv/dev: .venv/demo

@@ -58,9 +58,7 @@ def options(name: str) -> str:
 
     from guardband.cli import app
 
-    command = get_command(app).commands.get(name)
-    if command is None:
-        return "*This version does not have the command yet.*"
+    command = get_command(app).commands[name]
     context = command.make_context(f"guardband {name}", [], resilient_parsing=True)
     rows = []
     for parameter in command.params:

@@ -18,17 +18,12 @@ import warnings
 from pathlib import Path
 
 import pytest
-from typer.main import get_command
-
-from guardband.cli import app
 
 ROOT = Path(__file__).parent.parent
 QUICKSTART = ROOT / "docs" / "quickstart.md"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```(python|bash|text)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-COMMAND = re.compile(r"^guardband (\w+)", re.MULTILINE)
 NEEDS_SHELL = re.compile(r"[|<>&;]")
-KNOWN = set(get_command(app).commands)
 
 
 def blocks(page):
@@ -36,12 +31,6 @@ def blocks(page):
     text = page.read_text()
     found = [(match.group(1), match.group(2), text[: match.start(2)].count("\n")) for match in BLOCK.finditer(text)]
     return [(kind, "\n" * line + code) for kind, code, line in found if kind != "bash" or code.startswith("guardband ")]
-
-
-def skip_unknown_commands(page):
-    asked = {name for kind, code in blocks(page) if kind == "bash" for name in COMMAND.findall(code)}
-    if asked - KNOWN:
-        pytest.skip(f"{page.name} uses commands that this version does not have: {', '.join(sorted(asked - KNOWN))}")
 
 
 def run_page(page, folder, programs):
@@ -105,7 +94,6 @@ def programs(tmp_path_factory):
 @pytest.fixture(scope="session")
 def quickstart(programs, tmp_path_factory):
     """The folder in which the quickstart has run: house.csv, new.csv, sold.csv, house.guardband."""
-    skip_unknown_commands(QUICKSTART)
     folder = tmp_path_factory.mktemp("quickstart")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
@@ -124,7 +112,6 @@ def test_the_quickstart_makes_what_other_pages_use(quickstart):
 
 @pytest.mark.parametrize("page", with_code(PAGES), ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_blocks_run(page, request, programs, tmp_path, monkeypatch):
-    skip_unknown_commands(page)
     folder = tmp_path / "files"
     if any(kind == "bash" for kind, _ in blocks(page)):
         shutil.copytree(request.getfixturevalue("quickstart"), folder)

@@ -98,7 +98,7 @@ def test_predict_before_fit_says_so(small):
 @pytest.mark.parametrize(("method", "ordering"), [("conf-nn", "softplus"), ("conf-nn", "relu"), ("pav", "softplus")])
 def test_intervals_follow_a_change_of_units(method, ordering, small):
     X, y = small
-    asked = {"method": method, "ordering": ordering, "hidden": (64,), "epochs": 30}
+    asked = {"method": method, "ordering": ordering, "hidden": (64,), "epochs": 30, "dropout": 0.1}
     plain = quick(**asked).fit(X, y).predict_interval(X)
     assert np.isfinite(plain.upper).all()
     moved = quick(**asked).fit(X, 64 * y + 1024).predict_interval(X)

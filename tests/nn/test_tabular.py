@@ -8,16 +8,22 @@ from guardband.nn.tabular import ByteDropout, TabularNetwork
 from guardband.training.stack import Row, Stack, why_not_stacked
 
 
-def network(seed, dropout=0.1, numbers=3):
+def network(seed, dropout=0.1, numbers=3, sizes=()):
     torch.manual_seed(seed)
-    return TabularNetwork(5, numbers, (16, 8), "silu", dropout, lambda width: Triple(0.1).last(width, "softplus"))
+    last = lambda width: Triple(0.1).last(width, "softplus")  # noqa: E731
+    made = TabularNetwork(5, numbers, sizes, (16, 8), "silu", dropout, last)
+    for vectors in made.vectors:
+        torch.nn.init.normal_(vectors.weight)
+    return made
 
 
-@pytest.mark.parametrize("numbers", [0, 3, 5])
+@pytest.mark.parametrize(("numbers", "sizes"), [(0, ()), (3, ()), (5, ()), (3, (4, 9)), (0, (4, 9))])
 @pytest.mark.parametrize("groups", [1, 2, 4])
-def test_stacked_networks_are_each_alone(groups, numbers):
-    networks = [network(seed, numbers=numbers) for seed in range(4)]
+def test_stacked_networks_are_each_alone(groups, numbers, sizes):
+    networks = [network(seed, numbers=numbers, sizes=sizes) for seed in range(4)]
     x = torch.randn(groups, 7, 5)
+    for i, size in enumerate(sizes):
+        x[..., i - len(sizes)] = torch.randint(size, (groups, 7))
     assert why_not_stacked(networks, x[0]) is None
     stacked, alone = Stack(networks), Row(networks)
     for members in (stacked, alone):

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
@@ -38,7 +36,7 @@ class Evidence:
 
     ``scores`` are the conformity scores of these rows and ``calibration_scores`` those of D2, None where the rule is
     no rank. ``twins`` counts the rows that have an equal one among those that trained, and among those that fit held
-    out. ``moments`` says which columns hold dates.
+    out. ``moments`` says which columns hold dates, and ``places`` by which numbers the user knows the rows.
     """
 
     table: Table
@@ -52,6 +50,7 @@ class Evidence:
     group: Column | None
     time: Column | None
     moments: frozenset[str]
+    places: Rows
     reference: Reference | None
     twins: tuple[int, int]
     _bands: Array
@@ -59,8 +58,20 @@ class Evidence:
     _target: Target
 
     @classmethod
-    def of(cls, model: IntervalRegressor, X: Any, y: Any, *, group: Any = None, time: Any = None) -> Evidence:
-        """Return the evidence of labelled rows; ``group`` and ``time`` are columns ``(n,)`` that need not be inputs."""
+    def of(
+        cls,
+        model: IntervalRegressor,
+        X: Any,
+        y: Any,
+        *,
+        group: Any = None,
+        time: Any = None,
+        places: Rows | None = None,
+    ) -> Evidence:
+        """Return the evidence of labelled rows; ``group`` and ``time`` are columns ``(n,)`` that need not be inputs.
+
+        ``places`` are the numbers by which the user knows the rows, else they are counted from 1.
+        """
         calibrated = model._calibrated_or_refuse()
         table = model._read_features(X)
         response = model._read_target(y, table.n_rows)
@@ -70,22 +81,21 @@ class Evidence:
         ends = learned.target.to_units(*calibrated.ends(bands))
         prints = fingerprints(table, response)
         ranked = isinstance(calibrated.rule, SplitConformal)
-        moments = _moments(X)
         columns = [_side("group", group, table.n_rows), _side("time", time, table.n_rows)]
-        if columns[1] is not None and _is_moment(time):
-            moments |= {columns[1].name}
+        dates = [c.name for c in (*table.columns, columns[1]) if c is not None and c.unit == "date"]
         return cls(
             table=table,
             y=response,
             response=str(getattr(y, "name", None) or "the outcome"),
             intervals=calibrated.intervals(*ends, index=table.index, input_names=table.names),
             certificate=calibrated.certificate,
-            inputs=inputs,
+            inputs=inputs[:, : inputs.shape[1] - len(learned.architecture.sizes)],
             scores=_scores(calibrated, learned.target, bands, response) if ranked else None,
             calibration_scores=calibrated.summary if ranked else None,
             group=columns[0],
             time=columns[1],
-            moments=moments,
+            moments=frozenset(dates),
+            places=np.arange(1, table.n_rows + 1) if places is None else places,
             reference=model._reference,
             twins=(count_overlap(prints, model._training_prints), count_overlap(prints, model._held_out_prints)),
             _bands=bands,
@@ -160,16 +170,4 @@ def _side(name: str, values: Any, n_rows: int) -> Column | None:
     if array.shape != (n_rows,):
         raise ValueError(f"{name} must be one column of {n_rows} rows, found shape {array.shape}.")
     (column,) = read_table(array.reshape(-1, 1)).columns
-    return Column(str(getattr(values, "name", None) or name), column.kind, column.values)
-
-
-def _moments(X: Any) -> frozenset[str]:
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
-    if not isinstance(frame, nw.DataFrame):
-        return frozenset()
-    return frozenset(str(s.name) for s in frame.iter_columns() if s.dtype in (nw.Date, nw.Datetime))
-
-
-def _is_moment(values: Any) -> bool:
-    array = as_array(values)
-    return array.dtype.kind == "M" or (array.dtype.kind == "O" and isinstance(array[0], datetime.date))
+    return replace(column, name=str(getattr(values, "name", None) or name))

@@ -62,7 +62,6 @@ def audit(
     Example: `guardband audit sales.guardband later.csv --group region --time sold_on --report audit.html`
     """
     from guardband.audit.audit import audit as judge
-    from guardband.audit.evidence import Evidence
     from guardband.doors.model_file import save
     from guardband.report.document import document
     from guardband.report.page import write_report
@@ -74,7 +73,7 @@ def audit(
     if not 0 < significance < 1:
         raise ValueError(f"significance must lie strictly between 0 and 1, found {significance}.")
     model, rows = _read(model_path, table_path, target, group, time, device, voice)
-    evidence = Evidence.of(model, rows.X, rows.y, group=rows.side(group), time=rows.side(time))
+    evidence = rows.evidence(model)
     found = judge(evidence, significance)
     page = None if report is None else document(model, evidence)
     anew = None if recalibrate is None else _recalibrated(model, rows, model_path)

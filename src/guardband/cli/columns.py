@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from guardband.cli.console import cell, table
 from guardband.cli.labelled import Labelled
 from guardband.cli.options import listed
-from guardband.data.encoder import MOST_CATEGORIES
+from guardband.data.codes import MOST_CATEGORIES
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -111,7 +111,8 @@ def rows_like(model: IntervalRegressor) -> pa.Table:
     import numpy as np
     import pyarrow as pa
 
-    from guardband.data.encoder import CategoryCode, NumberCode, TableEncoder
+    from guardband.data.codes import CategoryCode, DateCode, NumberCode, PlaceCode
+    from guardband.data.encoder import TableEncoder
 
     random = np.random.default_rng(0)
     encoder = model._learned.encoder
@@ -119,11 +120,13 @@ def rows_like(model: IntervalRegressor) -> pa.Table:
     codes = encoder.codes if isinstance(encoder, TableEncoder) else [NumberCode(0.0, 1.0, 0.0, False)] * len(names)
     columns = []
     for code in codes:
-        missing = random.random(ROWS) < (0.1 if code.marks_missing else 0)
-        if isinstance(code, CategoryCode):
+        marks_missing = isinstance(code, PlaceCode | DateCode) or code.marks_missing
+        missing = random.random(ROWS) < (0.1 if marks_missing else 0)
+        if isinstance(code, CategoryCode | PlaceCode):
             words = np.array([*code.categories, "never seen"], dtype=object)
             columns.append(pa.array(random.choice(words, ROWS), pa.string(), mask=missing))
         else:
-            values = code.center + code.scale * random.standard_normal(ROWS)
+            number = code.parts[0][1] if isinstance(code, DateCode) else code
+            values = number.center + number.scale * random.standard_normal(ROWS)
             columns.append(pa.array(values, pa.float64(), mask=missing))
     return pa.table(columns, names=names)

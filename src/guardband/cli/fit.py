@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -138,8 +139,10 @@ def fit(
     if time is not None and not split_by_time:
         voice.note(IN_TIME)
     parts = _split(rows, check, seed, split_by_time)
+    started = monotonic()
     _train(model, parts)
-    _finish(model, rows, parts, output, page, voice, {"source": disk.label, "dropped": dropped, "seed": seed})
+    about = {"source": disk.label, "dropped": dropped, "seed": seed, "seconds": round(monotonic() - started, 1)}
+    _finish(model, rows, parts, output, page, voice, about)
 
 
 @dataclass(frozen=True)
@@ -222,7 +225,6 @@ def _finish(
     about: dict[str, Any],
 ) -> None:
     """Write model and page, and say what was found."""
-    from guardband.audit.evidence import Evidence
     from guardband.cli.provenance import with_origin
     from guardband.cli.sample import sample_of, sample_table
     from guardband.doors.model_file import save
@@ -232,9 +234,7 @@ def _finish(
     checked = parts.check
     evidence = None
     if checked is not None:
-        evidence = Evidence.of(
-            model, checked.X, checked.y, group=checked.side(checked.group), time=checked.side(checked.time)
-        )
+        evidence = checked.evidence(model)
     certificate = model.certificate_
     counts = {
         "read": rows.n,

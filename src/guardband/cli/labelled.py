@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import narwhals.stable.v2 as nw
@@ -17,14 +17,18 @@ from guardband.data.text_cells import CellError, Kind, column_of
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from guardband.audit.evidence import Evidence
+    from guardband.doors.table import IntervalRegressor
+
 Rows = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
 class Labelled:
-    """Rows with a known outcome: all columns that were read, and which of them say what."""
+    """Rows with a known outcome: all columns that were read, which of them say what, and the places of the rows."""
 
     table: pa.Table
+    places: Rows
     features: tuple[str, ...]
     target: str
     group: str | None = None
@@ -65,9 +69,16 @@ class Labelled:
         values: NDArray[np.float64] = column.cast(pa.float64()).to_numpy()
         return values
 
+    def evidence(self, model: IntervalRegressor) -> Evidence:
+        """Return these rows with a model's intervals."""
+        from guardband.audit.evidence import Evidence
+
+        sides = {"group": self.side(self.group), "time": self.side(self.time)}
+        return Evidence.of(model, self.X, self.y, places=self.places, **sides)
+
     def take(self, rows: Rows) -> Labelled:
         """Return some of the rows."""
-        return Labelled(self.table.take(rows), self.features, self.target, self.group, self.time, self.weight)
+        return replace(self, table=self.table.take(rows), places=self.places[rows])
 
     def _series(self, name: str) -> Any:
         return nw.from_native(self.table, eager_only=True)[name]
@@ -108,7 +119,8 @@ def read_labelled(
     if missing:
         voice.note(f"{missing:,} of {table.num_rows:,} rows are left out since their {target!r} is missing.")
         table = table.filter(outcome.is_valid())
-    return Labelled(pa.table(table), tuple(features), target, group, time, weight)
+    places = np.flatnonzero(outcome.is_valid().to_numpy()) + 1
+    return Labelled(pa.table(table), places, tuple(features), target, group, time, weight)
 
 
 def _read_as(disk: DiskTable, wanted: list[str], read: list[str], kinds: dict[str, Kind], advance: Any) -> Any:

@@ -26,7 +26,13 @@ def with_origin(
         "split": "by time" if by_time else "at random",
         **about,
     }
-    return document | {ORIGIN: origin}
+    fitted = [
+        ["Table", about["source"]],
+        ["Rows with a known outcome", f"{counts['read']:,}, split {origin['split']}"],
+        *document["fitted"],
+        ["Seconds of training", f"{about['seconds']:g}"],
+    ]
+    return document | {"fitted": fitted, ORIGIN: origin}
 
 
 def target_of(model_path: Path, given: str | None, features: list[str], names: tuple[str, ...]) -> str:

@@ -136,7 +136,11 @@ def csv_blocks(stream: Stream, dialect: Dialect, names: Sequence[str], label: st
         reader = arrow_csv.open_csv(
             io.BufferedReader(stream, HEAD),
             arrow_csv.ReadOptions(
-                block_size=BLOCK, column_names=list(names), skip_rows_after_names=1, encoding=dialect.encoding
+                use_threads=False,  # several do not count lines, which errors name
+                block_size=BLOCK,
+                column_names=list(names),
+                skip_rows_after_names=1,
+                encoding=dialect.encoding,
             ),
             arrow_csv.ParseOptions(delimiter=dialect.separator, newlines_in_values=True),
             arrow_csv.ConvertOptions(column_types={name: pa.binary() for name in names}),

@@ -2,134 +2,56 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from guardband.data.codes import (
+    MOST_CATEGORIES,
+    CategoryCode,
+    Code,
+    DateCode,
+    Matrix,
+    NumberCode,
+    PlaceCode,
+    RobustCode,
+    code_from_dict,
+    code_to_dict,
+)
 from guardband.data.table import Column, Table, categories_from, has_text, numbers_from
 from guardband.data.words import Unit
 
-Matrix = NDArray[np.float32]
-
-MOST_CATEGORIES = 100
-FURTHEST = 1e6
-MOST_RANGES = 3
-
-
-@dataclass(frozen=True)
-class NumberCode:
-    """Standardised numbers; missing ones get the median, and a column that marks them if D1 had any."""
-
-    center: float
-    scale: float
-    fill: float
-    marks_missing: bool
-    unit: Unit = "number"
-
-    @classmethod
-    def learn(cls, column: Column) -> NumberCode:
-        """Return the code learnt on the rows of D1."""
-        values = numbers_from(column, column.unit)
-        present = values[~np.isnan(values)]
-        if len(present) == 0:
-            return cls(0.0, 1.0, 0.0, marks_missing=False, unit=column.unit)
-        center, scale = cls.measure(present)
-        return cls(center, scale or 1.0, float(np.median(present)), len(present) < len(values), column.unit)
-
-    @staticmethod
-    def measure(present: NDArray[np.float64]) -> tuple[float, float]:
-        """Return the middle of values and their scale, 0 where they do not vary."""
-        return center_and_scale(present)
-
-    def encode(self, column: Column) -> Matrix:
-        """Return ``(n, 1)``, or ``(n, 2)`` with the mark of missing values."""
-        values = numbers_from(column, self.unit)
-        missing = np.isnan(values)
-        with np.errstate(over="ignore"):
-            standard = (np.where(missing, self.fill, values) - self.center) / self.scale
-        # A value a million deviations away says no more than that, and keeps single precision finite.
-        standard = np.clip(standard, -FURTHEST, FURTHEST)
-        parts = [standard, missing] if self.marks_missing else [standard]
-        return np.stack(parts, axis=1).astype(np.float32)
-
-
-@dataclass(frozen=True)
-class RobustCode(NumberCode):
-    """Numbers less their median, in interquartile ranges, with values far out drawn in smoothly to at most three."""
-
-    @staticmethod
-    def measure(present: NDArray[np.float64]) -> tuple[float, float]:
-        """Return median and interquartile range, or half of the whole range where that is nothing."""
-        low, center, high = (float(q) for q in np.quantile(present, [0.25, 0.5, 0.75]))
-        return center, high - low or float(np.ptp(present)) / 2
-
-    def encode(self, column: Column) -> Matrix:
-        """Return ``(n, 1)``, or ``(n, 2)`` with the mark of missing values."""
-        encoded = super().encode(column)
-        encoded[:, 0] /= np.sqrt(1 + (encoded[:, 0] / MOST_RANGES) ** 2)
-        return encoded
-
-
-@dataclass(frozen=True)
-class CategoryCode:
-    """One column per frequent category of D1, one for its rare ones, one for missing values.
-
-    A category that D1 did not hold counts as rare; where D1 had no rare ones, it is a row of zeros.
-    """
-
-    categories: tuple[str, ...]
-    has_rare: bool
-    marks_missing: bool
-
-    @classmethod
-    def learn(cls, column: Column) -> CategoryCode:
-        """Return the code learnt on the rows of D1."""
-        values = categories_from(column)
-        counts = Counter(v for v in values if v is not None)
-        frequent = sorted(counts, key=lambda v: (-counts[v], v))[:MOST_CATEGORIES]
-        return cls(tuple(sorted(frequent)), len(counts) > len(frequent), any(v is None for v in values))
-
-    def encode(self, column: Column) -> Matrix:
-        """Return ``(n, categories + rare + missing)`` of zeros and ones."""
-        values = categories_from(column)
-        place: dict[str | None, int] = {category: j for j, category in enumerate(self.categories)}
-        width = len(place) + self.has_rare + self.marks_missing
-        if self.marks_missing:
-            place[None] = width - 1
-        rare = len(self.categories) if self.has_rare else -1
-        at = np.array([place.get(v, -1 if v is None else rare) for v in values], dtype=np.intp)
-        matrix = np.zeros((len(values), width), dtype=np.float32)
-        known = np.flatnonzero(at >= 0)
-        matrix[known, at[known]] = 1
-        return matrix
+Kind = Unit | Literal["category"]
 
 
 @dataclass(frozen=True)
 class TableEncoder:
-    """Turns tables with the columns of D1 into matrices ``(n, d)``; robust numbers come first."""
+    """Turns tables with the columns of D1 into matrices ``(n, d)``: robust numbers come first, places last."""
 
-    codes: tuple[NumberCode | CategoryCode, ...]
+    codes: tuple[Code, ...]
 
     @classmethod
     def learn(cls, table: Table, robust: bool = False) -> TableEncoder:
         """Return the encoder learnt on the rows of D1."""
-        number: type[NumberCode] = RobustCode if robust else NumberCode
-        codes = [CategoryCode.learn(c) if has_text(c) else number.learn(c) for c in table.columns]
-        return cls(tuple(codes))
+        return cls(tuple(_learn(column, robust) for column in table.columns))
 
     @property
-    def kinds(self) -> tuple[Unit | Literal["category"], ...]:
+    def kinds(self) -> tuple[Kind, ...]:
         """What each column of the table was read as."""
-        return tuple(code.unit if isinstance(code, NumberCode) else "category" for code in self.codes)
+        return tuple(_kind(code) for code in self.codes)
 
     @property
     def numbers(self) -> int:
         """How many columns of the matrix are robust numbers."""
-        return sum(isinstance(code, RobustCode) for code in self.codes)
+        return sum(code.numbers for code in self.codes)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many places each of the last columns of the matrix has."""
+        return tuple(code.size for code in self.codes if isinstance(code, PlaceCode))
 
     def encode(self, table: Table) -> Matrix:
         """Return the matrix of a table with the same columns."""
@@ -137,27 +59,34 @@ class TableEncoder:
         return np.concatenate(self.in_order(parts), axis=1)
 
     def in_order(self, parts: Sequence[Any]) -> list[Any]:
-        """Return what the codes made, ``(n, width)`` each, robust numbers first, marks of missing ones after."""
+        """Return what the codes made, ``(n, width)`` each, in the order of the matrix."""
         pairs = list(zip(self.codes, parts, strict=True))
-        first = [part[:, :1] for code, part in pairs if isinstance(code, RobustCode)]
-        return first + [part[:, 1:] if isinstance(code, RobustCode) else part for code, part in pairs]
+        rest = [part[:, code.numbers :] for code, part in pairs if not isinstance(code, PlaceCode)]
+        places = [part for code, part in pairs if isinstance(code, PlaceCode)]
+        return [part[:, : code.numbers] for code, part in pairs] + rest + places
 
     def to_dict(self) -> dict[str, Any]:
         """Return the encoder for JSON."""
-        return {"kind": "table", "robust": self.numbers > 0, "codes": [asdict(code) for code in self.codes]}
+        return {"kind": "table", "codes": [code_to_dict(code) for code in self.codes]}
 
     @classmethod
     def from_dict(cls, entries: Mapping[str, Any]) -> TableEncoder:
         """Return the encoder that ``to_dict`` described."""
-        number = RobustCode if entries["robust"] else NumberCode
-        return cls(
-            tuple(
-                CategoryCode(tuple(code["categories"]), code["has_rare"], code["marks_missing"])
-                if "categories" in code
-                else number(**code)
-                for code in entries["codes"]
-            )
-        )
+        return cls(tuple(code_from_dict(code) for code in entries["codes"]))
+
+
+def _kind(code: Code) -> Kind:
+    if isinstance(code, DateCode):
+        return "date"
+    return code.unit if isinstance(code, NumberCode) else "category"
+
+
+def _learn(column: Column, robust: bool) -> Code:
+    number: type[NumberCode] = RobustCode if robust else NumberCode
+    if has_text(column):
+        many = robust and len(set(categories_from(column)) - {None}) > MOST_CATEGORIES
+        return PlaceCode.learn(column) if many else CategoryCode.learn(column)
+    return DateCode.learn(column, number) if column.unit == "date" else number.learn(column)
 
 
 @dataclass(frozen=True)
@@ -191,17 +120,6 @@ Encoder = TableEncoder | PlainNumbers
 def encoder_from_dict(entries: Mapping[str, Any]) -> Encoder:
     """Return the encoder that its ``to_dict`` described."""
     return TableEncoder.from_dict(entries) if entries["kind"] == "table" else PlainNumbers()
-
-
-def center_and_scale(values: NDArray[np.float64]) -> tuple[float, float]:
-    """Return mean and standard deviation, with 0 for the latter where only rounding varies."""
-    largest = float(np.abs(values).max())
-    if largest == 0:
-        return 0.0, 0.0
-    shrunk = values / largest  # squares of values beyond 1e154 would overflow
-    deviation = float(shrunk.std())
-    scale = deviation * largest if deviation > 10 * np.finfo(float).eps else 0.0
-    return float(shrunk.mean()) * largest, scale
 
 
 def rows_named(rows: NDArray[np.intp], most: int = 5) -> str:

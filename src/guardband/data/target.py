@@ -8,7 +8,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from guardband.data.encoder import center_and_scale, rows_named
+from guardband.data.codes import center_and_scale
+from guardband.data.encoder import rows_named
 from guardband.data.table import as_array
 from guardband.exceptions import TargetWarning, warn
 

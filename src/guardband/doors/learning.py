@@ -43,7 +43,8 @@ SEEDS_OF_A_COPY = 1000
 class Architecture:
     """A fully connected network, the one for tables, or a function of the number of inputs that builds the user's own.
 
-    ``numbers`` are the columns that the one for tables embeds, once its table is known.
+    Once its table is known, ``numbers`` are the columns that the one for tables embeds by waves, and ``sizes`` the
+    numbers of places of those for which it learns vectors.
     """
 
     hidden: tuple[int, ...] = (200,)
@@ -53,6 +54,7 @@ class Architecture:
     builder: Builder | None = None
     tabular: bool = False
     numbers: int = 0
+    sizes: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if self.ordering not in get_args(Ordering):
@@ -67,7 +69,7 @@ class Architecture:
             if self.builder is not None:
                 network = self.builder(in_features)
             elif self.tabular:
-                network = TabularNetwork(in_features, self.numbers, *shape, last)
+                network = TabularNetwork(in_features, self.numbers, self.sizes, *shape, last)
             else:
                 network = FullyConnected(in_features, *shape, last=last)
         if not isinstance(network, nn.Module):
@@ -106,7 +108,9 @@ class Lesson:
 
 def fitting(architecture: Architecture, encoder: Encoder) -> Architecture:
     """Return the architecture for what an encoder makes."""
-    return replace(architecture, numbers=encoder.numbers) if isinstance(encoder, TableEncoder) else architecture
+    if not isinstance(encoder, TableEncoder):
+        return architecture
+    return replace(architecture, numbers=encoder.numbers, sizes=encoder.sizes)
 
 
 @dataclass(frozen=True)

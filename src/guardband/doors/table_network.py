@@ -10,7 +10,18 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from guardband.data.encoder import FURTHEST, MOST_RANGES, CategoryCode, NumberCode, RobustCode, TableEncoder
+from guardband.data.codes import (
+    FURTHEST,
+    MOST_RANGES,
+    CategoryCode,
+    Code,
+    DateCode,
+    NumberCode,
+    PlaceCode,
+    RobustCode,
+    turned,
+)
+from guardband.data.encoder import TableEncoder
 from guardband.data.table import Table, categories_from, numbers_from, read_table
 from guardband.doors.learning import bands_of_outputs
 from guardband.training.members import write_state
@@ -22,8 +33,8 @@ if TYPE_CHECKING:
 class TableNetwork(nn.Module):
     """Rows of numbers in, ``(n, columns)`` in float64, intervals out, ``(n, 3)`` or ``(n, 3, L)``, in the units of y.
 
-    A number is itself, NaN where it is missing. A category is its place in ``categories[column]``, -1 if it is not
-    among them, NaN where it is missing: ``rows`` makes such a matrix of a table.
+    A number is itself, a date the days since 1970. A category is its place in ``categories[column]``, -1 if it is not
+    among them. All are NaN where they are missing: ``rows`` makes such a matrix of a table.
     """
 
     def __init__(self, model: IntervalRegressor) -> None:
@@ -44,7 +55,7 @@ class TableNetwork(nn.Module):
         """The categories of each column that has some, in order."""
         codes = self._encoder.codes if isinstance(self._encoder, TableEncoder) else ()
         pairs = zip(self.names, codes, strict=False)
-        return {name: code.categories for name, code in pairs if isinstance(code, CategoryCode)}
+        return {name: code.categories for name, code in pairs if isinstance(code, CategoryCode | PlaceCode)}
 
     def rows(self, X: Any) -> Tensor:
         """Return a table as the matrix that this network takes."""
@@ -52,11 +63,12 @@ class TableNetwork(nn.Module):
         codes = self._encoder.codes if isinstance(self._encoder, TableEncoder) else (None,) * len(table.columns)
         columns: list[NDArray[np.float64]] = []
         for code, column in zip(codes, table.columns, strict=True):
-            if isinstance(code, CategoryCode):
+            if isinstance(code, CategoryCode | PlaceCode):
                 place: dict[str | None, float] = {name: float(i) for i, name in enumerate(code.categories)}
                 columns.append(np.array([place.get(v, np.nan if v is None else -1.0) for v in categories_from(column)]))
             else:
-                columns.append(numbers_from(column, "number" if code is None else code.unit))
+                unit = "date" if isinstance(code, DateCode) else "number" if code is None else code.unit
+                columns.append(numbers_from(column, unit))
         return torch.from_numpy(np.stack(columns, axis=1))
 
     def forward(self, x: Tensor) -> Tensor:
@@ -83,9 +95,14 @@ class TableNetwork(nn.Module):
         return torch.cat(self._encoder.in_order(parts), dim=1).float()
 
 
-def _code(code: NumberCode | CategoryCode, values: Tensor) -> Tensor:
+def _code(code: Code, values: Tensor) -> Tensor:
     """Return a column as the encoder does, ``(n,) -> (n, width)``."""
     missing = values.isnan()
+    if isinstance(code, DateCode):
+        made = [_code(part, turned(values, turn, torch)) for turn, part in code.parts]
+        return torch.cat([part[:, :1] for part in made] + [made[0][:, 1:]], dim=1)
+    if isinstance(code, PlaceCode):
+        return torch.where(missing, code.size - 1, values + 1)[:, None]
     if isinstance(code, NumberCode):
         filled = torch.where(missing, code.fill, values)
         standard = ((filled - code.center) / code.scale).clamp(-FURTHEST, FURTHEST)

@@ -1,4 +1,4 @@
-"""The network for tables: numbers embedded by cosines, then layers with dropout.
+"""The network for tables: numbers embedded by cosines, categories by vectors, then layers.
 
 Embeddings of numbers follow Gorishniy et al. (2022), "On embeddings for numerical features", in the shape that
 Holzmüller et al. (2024), "Better by default", give them; the layer of scales, learnt faster, is the latter's as well.
@@ -18,6 +18,8 @@ from guardband.nn.fully_connected import ACTIVATIONS, check_layers
 MOST_WAVES, FEWEST_WAVES, ALL_WAVES = 16, 4, 1024
 """Waves of a number: so many, or as many as make no more than the last in all; with fewer than the second, none."""
 WIDTH = 4
+VECTOR = 8
+"""The length of a category's vector."""
 FREQUENCY = 0.8
 """The deviation of the embedding's frequencies, of which one makes a whole wave over one unit of a robust scale."""
 FASTER = 6.0
@@ -26,6 +28,8 @@ FASTER = 6.0
 
 class TabularNetwork(nn.Module):
     """``(..., n, d) -> (..., n, C)``: the first ``numbers`` of d columns are embedded, the others taken as they are.
+
+    The last columns, one for each of ``sizes``, are places in a list of so many vectors, which are learnt.
 
     Every tensor gets its axis of rows where it is used, so that the same code runs on parameters stacked along a
     new first axis: M networks on ``(M, n, d)`` are one call, without ``torch.func``. Inside, rows are the last axis:
@@ -38,6 +42,7 @@ class TabularNetwork(nn.Module):
         self,
         in_features: int,
         numbers: int,
+        sizes: Sequence[int],
         hidden: Sequence[int],
         activation: str,
         dropout: float,
@@ -49,7 +54,8 @@ class TabularNetwork(nn.Module):
         self.activation = ACTIVATIONS[activation]()
         waves = min(MOST_WAVES, ALL_WAVES // numbers) if numbers else 0
         self.embedding = Waves(numbers, waves) if waves >= FEWEST_WAVES else None
-        width = in_features + (0 if self.embedding is None else numbers * (WIDTH - 1))
+        self.vectors = nn.ModuleList(Vectors(size) for size in sizes)
+        width = in_features + (0 if self.embedding is None else numbers * (WIDTH - 1)) + len(sizes) * (VECTOR - 1)
         self.scale = nn.Parameter(torch.zeros(width))
         self.layers = nn.ModuleList(RowsLast(a, b) for a, b in pairwise([width, *hidden]))
         self.dropout = ByteDropout(dropout) if dropout else nn.Identity()
@@ -61,11 +67,11 @@ class TabularNetwork(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the outputs."""
-        h = x.mT
-        if self.embedding is not None:
-            embedded = self.embedding(h[..., : self.numbers, :])
-            rest = h[..., self.numbers :, :].expand(*embedded.shape[:-2], -1, -1)
-            h = torch.cat([embedded, rest], dim=-2)
+        numbers, rest, places = x.mT.tensor_split([self.numbers, x.shape[-1] - len(self.vectors)], dim=-2)
+        parts = [numbers if self.embedding is None else self.embedding(numbers), rest]
+        parts += [own(places[..., i, :].long()) for i, own in enumerate(self.vectors)]
+        stacked = max((part.shape[:-2] for part in parts), key=torch.Size.numel)
+        h = torch.cat([part.expand(*stacked, -1, -1) for part in parts], dim=-2)
         h = h * (1 + FASTER * self.scale).unsqueeze(-1)
         for layer in self.layers:
             h = self.dropout(self.activation(layer(h)))
@@ -116,6 +122,19 @@ class Waves(nn.Module):
         waves = torch.cos(self.frequency[..., None] * each + self.phase[..., None])  # (..., k, waves, n)
         mixed = (self.weight.mT @ waves).to(x.dtype) + self.bias[..., None]
         return torch.cat([each.expand(*mixed.shape[:-2], 1, -1), mixed], dim=-2).flatten(-3, -2)
+
+
+class Vectors(nn.Module):
+    """A vector for each of many categories, ``(..., n) -> (..., VECTOR, n)``, zero until it is learnt."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(size, VECTOR))
+
+    def forward(self, place: Tensor) -> Tensor:
+        """Return the vectors at these places."""
+        own = place.unsqueeze(-1).expand(*self.weight.shape[:-2], -1, VECTOR)
+        return self.weight.gather(-2, own).mT
 
 
 class ByteDropout(nn.Module):

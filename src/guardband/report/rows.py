@@ -49,7 +49,7 @@ def rows_of(evidence: Evidence, findings: Audit, families: list[Family], most: i
         "levels": levels,
         "headline": levels.index(findings.levels[0].level),
         "sampled": len(sample),
-        "row": (shown + 1).tolist(),
+        "row": evidence.places[shown].tolist(),
         "y": short(y),
         "point": short(headline.point[shown]),
         "lower": [short(ends) for ends in lower.T],

@@ -1,0 +1,103 @@
+"""Dates as what recurs, and columns of many categories as places."""
+
+import datetime
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import guardband as gb
+from guardband.data.codes import YEAR, DateCode, NumberCode, PlaceCode, RobustCode, turned
+from guardband.data.encoder import TableEncoder
+from guardband.data.table import read_table
+
+MOMENTS = pd.date_range("1969-03-01 05:00", periods=900, freq="37h")
+DAYS = (MOMENTS - pd.Timestamp(0)) / pd.Timedelta("1D")
+
+
+@pytest.mark.parametrize("xp", [np, torch])
+def test_what_recurs_is_the_calendars(xp):
+    days = np.asarray(DAYS) if xp is np else torch.tensor(np.asarray(DAYS))
+    np.testing.assert_array_equal(turned(days, "weekday", xp), MOMENTS.day_of_week)
+    np.testing.assert_allclose(24 * np.asarray(turned(days, "time", xp)), MOMENTS.hour, atol=1e-9)
+    year = [YEAR * part for part in np.asarray(turned(days, "season", xp))]
+    assert np.abs(np.asarray(year) - (MOMENTS.dayofyear - 1 + MOMENTS.hour / 24)).max() < 1.5
+
+
+@pytest.mark.parametrize(
+    ("first", "step", "turns"),
+    [
+        ("2024-01-01", "1D", ["day", "weekday"]),
+        ("2024-01-01 00:30", "1h", ["day", "time"]),
+        ("2024-01-01", "11h", ["day", "time", "weekday"]),
+        ("2024-01-01", "9D", ["day", "weekday", "season"]),
+        ("2024-01-01", "0D", ["day"]),
+    ],
+)
+def test_only_what_tells_more_than_the_day_is_made(first, step, turns):
+    moments = pd.Series(pd.Timestamp(first) + np.arange(100) * pd.Timedelta(step), name="when")
+    (column,) = read_table(moments.to_frame()).columns
+    code = DateCode.learn(column, RobustCode)
+    assert [turn for turn, _ in code.parts] == turns
+    assert code.encode(column).shape == (100, len(turns))
+    assert code.numbers == len(turns)
+    assert DateCode.learn(column, NumberCode).numbers == 0
+
+
+def frame(n=300):
+    rng = np.random.default_rng(0)
+    when = [None if i % 11 == 5 else moment for i, moment in enumerate(MOMENTS[:n])]
+    shops = [None if i % 13 == 5 else f"shop {rng.integers(120)}" for i in range(n)]
+    rare = [*shops[:-2], "seen once", "also"]
+    return pd.DataFrame({"shop": rare, "x": rng.standard_normal(n), "when": when, "kind": ["u", "v"] * (n // 2)})
+
+
+def test_an_encoder_with_dates_and_places_is_written_and_read():
+    table = read_table(frame())
+    encoder = TableEncoder.learn(table, robust=True)
+    assert encoder.kinds == ("category", "number", "date", "category")
+    assert encoder.numbers == 5
+    assert TableEncoder.from_dict(encoder.to_dict()) == encoder
+    assert encoder.encode(table).shape == (300, 5 + 1 + 2 + 1)
+    (size,) = encoder.sizes
+    places = encoder.encode(table)[:, -1]
+    assert set(places[[299, 298]]) == {0.0}
+    assert places.max() == size - 1 == places[5]
+    assert TableEncoder.learn(table, robust=False).sizes == ()
+
+
+def test_categories_with_too_few_rows_have_no_place():
+    cells = [f"{i // 3}" for i in range(330)] + ["once", "twice", "twice"]
+    (column,) = read_table(pd.DataFrame({"c": cells})).columns
+    code = PlaceCode.learn(column)
+    assert len(code.categories) == 110
+    assert not {"once", "twice"} & set(code.categories)
+
+
+def test_the_network_outside_python_reads_dates_and_places_alike():
+    rows = frame(600)
+    y = np.random.default_rng(1).standard_normal(600) + rows["x"].to_numpy()
+    model = gb.IntervalRegressor(preset="fast", hidden=(8,), max_epochs=2, random_state=0).fit(rows, y)
+    network = model.as_network()
+    new = rows.assign(shop=["unheard of", *rows["shop"][1:]])
+    bands = model.predict_interval(new)
+    np.testing.assert_allclose(network(network.rows(new))[:, 0], bands.lower, rtol=1e-4, atol=1e-4)
+
+
+def test_hours_and_many_shops_are_learnt():
+    rng = np.random.default_rng(0)
+    n, shops = 6000, 200
+    effect, shop = 3 * rng.standard_normal(shops), rng.integers(shops, size=n)
+    when = pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.uniform(0, 1000, n), unit="D")
+    y = effect[shop] + 3 * np.sin(2 * np.pi * when.hour / 24) + 0.3 * rng.standard_normal(n)
+    rows = pd.DataFrame({"when": when, "shop": [f"s{i}" for i in shop]})
+    model = gb.IntervalRegressor(preset="fast", random_state=0).fit(rows[:5000], y[:5000])
+    bands = model.predict_interval(rows[5000:])
+    assert gb.metrics.mean_length(y[5000:], bands) < 0.4 * np.ptp(np.quantile(y, [0.05, 0.95]))
+
+
+def test_a_date_may_be_of_python():
+    moments = [datetime.datetime(2024, 1, 1) + datetime.timedelta(hours=7 * i) for i in range(100)]
+    table = read_table(np.array([moments, list(range(100))], dtype=object).T)
+    assert TableEncoder.learn(table, robust=True).kinds == ("date", "number")
