@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from guardband.cli.console import cell, table
 from guardband.cli.labelled import Labelled
 from guardband.cli.options import listed
-from guardband.data.codes import MOST_CATEGORIES
+from guardband.data.codes import FEWEST_ROWS, MOST_CATEGORIES, MOST_PLACES
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -67,14 +67,14 @@ def useless_in_words(views: list[ColumnView]) -> str | None:
 
 
 def crowded_in_words(views: list[ColumnView]) -> str | None:
-    """Return one line on columns with more categories than are told apart, or None."""
+    """Return one line on columns with so many categories that not all are told apart, or None."""
     crowded = [view.name for view in views if view.read_as == "text" and not view.role and not view.useless]
     if not crowded:
         return None
     verb = "has" if len(crowded) == 1 else "have"
     return (
-        f"{listed(crowded)} {verb} many kinds of text: the {MOST_CATEGORIES} most frequent are told apart, all others "
-        "count as one."
+        f"{listed(crowded)} {verb} many kinds of text: those with fewer than {FEWEST_ROWS} rows to train on, and those "
+        f"beyond the {MOST_PLACES:,} most frequent, count as one."
     )
 
 
