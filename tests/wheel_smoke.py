@@ -23,7 +23,13 @@ for method in ("conf-nn", "pav"):
         model.save(path)
         assert (gb.load(path).predict_interval(X).upper == bands.upper).all()
     print(model.certificate_)
+from guardband.audit.evidence import Evidence
+from guardband.report.document import document
+from guardband.report.page import render
+new = rng.random((200, 3)); page = render(document(model, Evidence.of(model, new, new.sum(1))))
+assert "<style>" in page and "Promise kept" in page
 assert (pathlib.Path(gb.__file__).parent / "py.typed").exists()
+np.savetxt("t.csv", np.column_stack([X, y]), delimiter=",", header="a,b,c,price", comments="")
 """
 
 
@@ -40,7 +46,16 @@ def main() -> None:
         for package in ("torch==2.13.0", wheel):
             subprocess.run([python, "-m", "pip", "install", "--quiet", package], check=True, env=environment)
         subprocess.run([python, "-c", USE], check=True, cwd=place)
-        subprocess.run([place / "empty" / "bin" / "guardband", "--version"], check=True, cwd=place)
+        guardband = place / "empty" / "bin" / "guardband"
+        subprocess.run([guardband, "--version"], check=True, cwd=place)
+        fit = [guardband, "fit", "t.csv", "--target", "price", "--preset", "fast"]
+        refused = subprocess.run(fit, cwd=place, capture_output=True, text=True, check=False)
+        assert refused.returncode == 2, refused
+        assert "guardband[tables]" in refused.stderr, refused.stderr
+        subprocess.run([python, "-m", "pip", "install", "--quiet", f"{wheel}[tables]"], check=True, env=environment)
+        subprocess.run(fit, check=True, cwd=place)
+        assert (place / "t.guardband").exists()
+        assert (place / "t.html").exists()
     print("The wheel works in an empty environment.")
 
 

@@ -53,7 +53,7 @@ class Law:
         return _counts(m, self.rank, self.share)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=16)
 def _counts(m: int, rank: tuple[int, int] | None, share: float) -> Array:
     return covered_counts(m, *rank) if rank is not None else binomial_counts(m, share)
 
