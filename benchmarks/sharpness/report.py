@@ -23,20 +23,34 @@ MEASURES = ("coverage", "length", "score", "worst_slab", "mae", *TIMES)
 def report(folder: Path) -> None:
     """Write summary.csv, summary.md and score.svg; times are those on a CPU."""
     results = pd.read_csv(folder / "results.csv").sort_values("device")  # on a CPU first
-    grouped = results.drop_duplicates(["table", "method", "repetition"]).groupby(["table", "method"])
+    cells = results.drop_duplicates(["table", "method", "repetition"])
+    grouped = cells.groupby(["table", "method"])
     summary = grouped[list(MEASURES)].mean()
     on_cpu = results[results["device"] == "cpu"].groupby(["table", "method"])
     summary[list(TIMES)] = on_cpu[list(TIMES)].mean().reindex(summary.index)
     summary["score_error"] = grouped["score"].sem()
     summary["repetitions"] = grouped.size()
     summary["inside_band"] = [inside_band(rows) for _, rows in grouped]
-    peers = summary[~summary.index.get_level_values("method").str.startswith("guardband")]
-    best = peers["score"].groupby("table").min()
-    summary["relative_score"] = summary["score"] / best.reindex(summary.index.get_level_values("table")).to_numpy()
+    summary["relative_score"] = relative_scores(cells, summary)
     summary.to_csv(folder / "summary.csv")
     (folder / "summary.md").write_text(text(summary))
     if summary["fit_seconds"].notna().any():
         plot(summary, folder / "score.svg")
+
+
+def relative_scores(cells: pd.DataFrame, summary: pd.DataFrame) -> pd.Series:
+    """Return each method's score relative to the best peer's on the same splits, of the peers with the most of them."""
+    peers = summary[~summary.index.get_level_values("method").str.startswith("guardband")]
+    peers = peers if len(peers) else summary
+    relative = {}
+    for name, rows in cells.groupby("table"):
+        own = peers.loc[name]
+        best = own["score"][own["repetitions"] == own["repetitions"].max()].idxmin()
+        wide = rows.pivot_table(index="repetition", columns="method", values="score")
+        for method in wide:
+            both = wide[[method, best]].dropna() if method != best else wide[[best]].dropna()
+            relative[name, method] = both[method].mean() / both[best].mean()
+    return pd.Series(relative).reindex(summary.index)
 
 
 def inside_band(rows: pd.DataFrame) -> bool:
@@ -50,19 +64,28 @@ def text(summary: pd.DataFrame) -> str:
     """Return the summary as Markdown, a section per table."""
     lines = []
     for name, rows in summary.groupby("table"):
-        lines += [f"## {name}", "", "| method | coverage | length | score | of the best peer's | MAE | fit s |"]
-        lines += ["|---|---|---|---|---|---|---|"]
+        lines += [
+            f"## {name}",
+            "",
+            "| method | splits | coverage | length | score | of the best peer's | MAE | fit s |",
+        ]
+        lines += ["|---|---|---|---|---|---|---|---|"]
         for (_, method), row in rows.sort_values("score").iterrows():
             marks = "" if row["inside_band"] else " (outside the band)"
+            seconds = "" if np.isnan(row["fit_seconds"]) else f"{row['fit_seconds']:.1f}"
             score = f"{row['score']:.4g} ± {row['score_error']:.2g}"
             lines.append(
-                f"| {method} | {row['coverage']:.4f}{marks} | {row['length']:.4g} | {score} | "
-                f"{row['relative_score']:.3f} | {row['mae']:.4g} | {row['fit_seconds']:.1f} |"
+                f"| {method} | {row['repetitions']:.0f} | {row['coverage']:.4f}{marks} | {row['length']:.4g} "
+                f"| {score} | {row['relative_score']:.3f} | {row['mae']:.4g} | {seconds} |"
             )
         lines.append("")
     relative = np.log(summary["relative_score"]).groupby("method").mean()
-    lines += ["## Geometric mean of the score relative to the best peer's", "", "| method | all tables |", "|---|---|"]
-    lines += [f"| {method} | {np.exp(value):.3f} |" for method, value in relative.sort_values().items()]
+    lines += ["## Geometric mean of the score relative to the best peer's on the same splits", ""]
+    lines += ["| method | tables | relative score |", "|---|---|---|"]
+    tables = summary.groupby("method").size()
+    lines += [
+        f"| {method} | {tables[method]} | {np.exp(value):.3f} |" for method, value in relative.sort_values().items()
+    ]
     return "\n".join(lines) + "\n"
 
 
