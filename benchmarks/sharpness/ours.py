@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-import guardband as gb
+from guardband import IntervalRegressor
 
 
 def main() -> None:
@@ -20,7 +20,7 @@ def main() -> None:
     preset, folder, device = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
     d1, d2, d3 = (pd.read_parquet(folder / f"{part}.parquet") for part in ("d1", "d2", "d3"))
     started = time.perf_counter()
-    model = gb.IntervalRegressor(preset=preset, calibration_size=None, device=device, random_state=0)
+    model = IntervalRegressor(preset=preset, calibration_size=None, device=device, random_state=0)
     model.fit(d1.iloc[:, :-1], d1.iloc[:, -1]).calibrate(d2.iloc[:, :-1], d2.iloc[:, -1])
     fitted = time.perf_counter()
     bands = model.predict_interval(d3.iloc[:, :-1])

@@ -8,6 +8,7 @@ Each library is used as its documentation says, with its defaults but for the lo
 
 from __future__ import annotations
 
+import importlib
 import math
 import sys
 import time
@@ -33,6 +34,7 @@ def main() -> None:
     name, folder, device = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
     (x1, y1), (x2, y2), (x3, _) = (_parts(pd.read_parquet(folder / f"{part}.parquet")) for part in ("d1", "d2", "d3"))
     x1, x2, x3 = _with_categories(x1, x2, x3)
+    importlib.import_module(MODULES[name])  # before the clock starts, as guardband is
     started = time.perf_counter()
     if name in MAPIE:
         predict = _mapie(MAPIE[name], x1, y1, x2, y2)
@@ -158,6 +160,13 @@ def _pytabkit(kind: str, device: str, x1: pd.DataFrame, y1: np.ndarray) -> Predi
 MAPIE = {"lightgbm": _lightgbm, "hist-gradient-boosting": _hist_gradient_boosting}
 PEERS = {"catboost": _catboost, "quantile-forest": _quantile_forest, "ngboost": _ngboost}
 NETWORKS = {"realmlp": "RealMLP_TD_Regressor", "tabm": "TabM_D_Regressor"}
+MODULES = dict.fromkeys(NETWORKS, "pytabkit") | {
+    "lightgbm": "mapie.regression",
+    "hist-gradient-boosting": "mapie.regression",
+    "catboost": "catboost",
+    "quantile-forest": "quantile_forest",
+    "ngboost": "ngboost",
+}
 
 if __name__ == "__main__":
     main()
