@@ -62,7 +62,7 @@ def inside_band(rows: pd.DataFrame) -> bool:
 
 def text(summary: pd.DataFrame) -> str:
     """Return the summary as Markdown, a section per table."""
-    lines = []
+    lines = ["# Sharpness, the figures", ""]
     for name, rows in summary.groupby("table"):
         lines += [
             f"## {name}",
