@@ -24,11 +24,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
-from report import report
 from rich.progress import Progress
 from tables import NAMES, any_table, split, table
 
 import guardband as gb
+from report import report
 
 HERE = Path(__file__).parent
 OURS = {"guardband-fast": "fast", "guardband-default": "default", "guardband-best": "best"}
