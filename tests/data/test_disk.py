@@ -123,6 +123,28 @@ def test_what_cannot_be_read_is_said_in_one_line(tmp_path, text, words):
     assert "\n" not in str(error.value)
 
 
+def test_a_ragged_line_far_down_is_named(tmp_path, monkeypatch):
+    """Many blocks are read at a time by then; from standard input, which is read once, one at a time."""
+    monkeypatch.setattr(csv_file, "BLOCK", 1 << 12)
+    monkeypatch.setattr(csv_file, "HEAD", 1 << 12)
+    text = b"a,b\n" + b"1,2\n" * 20_000 + b"3\n" + b"1,2\n" * 20_000
+    words = "line 20,002 has 1 cells where the names of the columns are 2"
+    with pytest.raises(ValueError, match=words):
+        read(written(tmp_path, text))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))
+    with pytest.raises(ValueError, match=words):
+        read("-")
+
+
+def test_a_file_may_be_left_in_the_middle(tmp_path, monkeypatch):
+    monkeypatch.setattr(csv_file, "BLOCK", 1 << 12)
+    disk = open_table(str(written(tmp_path, b"a,b\n" + b"1,2\n" * 100_000)))
+    for _ in range(20):
+        batches = disk.batches()
+        assert len(next(batches)[0]) > 0
+        batches.close()
+
+
 def test_no_file_and_folders_are_refused(tmp_path):
     with pytest.raises(FileNotFoundError, match="no table at"):
         open_table(str(tmp_path / "none.csv"))

@@ -7,7 +7,8 @@ import csv
 import io
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, BinaryIO
@@ -126,17 +127,21 @@ def _is_utf8(head: bytes) -> bool:
     return True
 
 
-def csv_blocks(stream: Stream, dialect: Dialect, names: Sequence[str], label: str) -> Iterator[pa.RecordBatch]:
-    """Yield the rows in blocks, every column as bytes."""
+def csv_blocks(
+    stream: Stream, dialect: Dialect, names: Sequence[str], label: str, again: Callable[[], Stream] | None
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows in blocks, every column as bytes; ``again`` opens the file once more, where that can be.
+
+    Several threads do not count lines, which errors name: they read what can be read again by one.
+    """
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
-    rows = 0
     try:
         reader = arrow_csv.open_csv(
             io.BufferedReader(stream, HEAD),
             arrow_csv.ReadOptions(
-                use_threads=False,  # several do not count lines, which errors name
+                use_threads=again is not None,
                 block_size=BLOCK,
                 column_names=list(names),
                 skip_rows_after_names=1,
@@ -145,21 +150,20 @@ def csv_blocks(stream: Stream, dialect: Dialect, names: Sequence[str], label: st
             arrow_csv.ParseOptions(delimiter=dialect.separator, newlines_in_values=True),
             arrow_csv.ConvertOptions(column_types={name: pa.binary() for name in names}),
         )
-        for batch in reader:
-            rows += len(batch)
-            yield batch
+        yield from reader
     except pa.ArrowInvalid as error:
-        raise ValueError(f"{label}: {_in_words(str(error), rows)}") from None
+        if again is not None:
+            with closing(again()) as own:
+                for _ in csv_blocks(own, dialect, names, label, None):
+                    pass
+        raise ValueError(f"{label}: {_in_words(str(error))}") from None
 
 
-def _in_words(message: str, rows: int) -> str:
+def _in_words(message: str) -> str:
     ragged = re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)", message)
     if ragged:
         row, expected, got = (int(number) for number in ragged.groups())
         return f"line {row:,} has {got} cells where the names of the columns are {expected}."
-    ragged = re.search(r"Expected (\d+) columns, got (\d+)", message)
-    if ragged:
-        return f"a line after row {rows:,} has {ragged[2]} cells where the names of the columns are {ragged[1]}."
     return message.split("\n")[0]
 
 

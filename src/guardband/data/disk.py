@@ -77,9 +77,11 @@ def _open_csv(file: Path | None, stream: Stream, label: str) -> DiskTable:
     dialect = sniff(stream.head, label)
     names = unique_names(dialect.names)
 
+    again = None if file is None else lambda: Stream(file.open("rb"), label)
+
     def read() -> Iterator[tuple[pa.RecordBatch, int]]:
-        with closing(stream if file is None else Stream(file.open("rb"), label)) as own:
-            for batch in csv_blocks(own, dialect, names, label):
+        with closing(stream if again is None else again()) as own:
+            for batch in csv_blocks(own, dialect, names, label, again):
                 yield batch, own.taken
 
     return DiskTable(label, names, None if file is None else file.stat().st_size, dialect, read)
