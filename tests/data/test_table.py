@@ -93,6 +93,50 @@ def test_missing_text_is_missing(missing, dtype):
     assert encoded(frame) == [[1, 0, 0], [0, 0, 1], [0, 1, 0]]
 
 
+def test_text_is_read_alike_wherever_it_comes_from():
+    """What a CSV of the command line holds, and the same cells as another reader leaves them."""
+    clean = pd.DataFrame({"c": ["low", None, "high", None]})
+    raw = pd.DataFrame({"c": [" low", "none", "high ", "?"]})
+    encoder = TableEncoder.learn(read_table(clean))
+    for robust in (False, True):
+        assert TableEncoder.learn(read_table(raw), robust) == TableEncoder.learn(read_table(clean), robust)
+    np.testing.assert_array_equal(encoder.encode(read_table(raw)), encoder.encode(read_table(clean)))
+
+
+def test_a_column_of_text_may_be_all_missing_in_new_rows():
+    encoder = TableEncoder.learn(read_table(pd.DataFrame({"c": ["a", None, "b"]})))
+    assert encoder.encode(read_table(pd.DataFrame({"c": [np.nan]}))).tolist() == [[0, 0, 1]]
+
+
+@pytest.mark.parametrize("library", ["pandas", "pandas nullable", "polars", "pyarrow"])
+def test_whole_numbers_and_dates_far_out_are_rounded(library):
+    big, end = 2**60 + 1, datetime.datetime(9999, 12, 31)
+    table = pa.table({"i": pa.array([big, None, 3]), "d": pa.array([end, None, end], pa.timestamp("us"))})
+    frames = {
+        "pandas": lambda: pd.DataFrame({"i": [float(big), np.nan, 3.0], "d": table["d"].to_pandas()}),
+        "pandas nullable": lambda: table.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get),
+        "polars": lambda: pl.from_arrow(table),
+        "pyarrow": lambda: table,
+    }
+    numbers, dates = (column.values for column in read_table(frames[library]()).columns)
+    np.testing.assert_array_equal(numbers, [2.0**60, np.nan, 3.0])
+    np.testing.assert_array_equal(dates, [2932896.0, np.nan, 2932896.0])
+
+
+def test_numbers_are_no_dates():
+    encoder = TableEncoder.learn(read_table(pd.DataFrame({"d": pd.date_range("2024-01-01", periods=9)})))
+    with pytest.raises(ValueError, match="'d' held dates when the model was fitted, found numbers"):
+        encoder.encode(read_table(pd.DataFrame({"d": [1704067200000]})))
+    assert np.isfinite(encoder.encode(read_table(pd.DataFrame({"d": [np.nan]})))).all()
+
+
+def test_rounding_is_no_variation():
+    frame = pd.DataFrame({"v": [0.1 + 0.2] * 30 + [0.3] * 31})
+    for robust in (False, True):
+        encoder = TableEncoder.learn(read_table(frame), robust)
+        assert np.abs(encoder.encode(read_table(frame))).max() < 1e-6
+
+
 def test_kinds_are_learnt_on_the_rows_given():
     values = np.array([1.0, 2.0, 3.0, "oops"], dtype=object)[:, None]
     table = read_table(values)

@@ -78,9 +78,10 @@ class RobustCode(NumberCode):
 
     @staticmethod
     def measure(present: NDArray[np.float64]) -> tuple[float, float]:
-        """Return median and interquartile range, or half of the whole range where that is nothing."""
+        """Return median and interquartile range, or half of the whole range where that is nothing but rounding."""
         low, center, high = (float(q) for q in np.quantile(present, [0.25, 0.5, 0.75]))
-        return center, high - low or float(np.ptp(present)) / 2
+        rounding = 10 * np.finfo(float).eps * float(np.abs(present).max())
+        return center, next((s for s in (high - low, float(np.ptp(present)) / 2) if s > rounding), 0.0)
 
     def encode(self, column: Column) -> Matrix:
         """Return ``(n, 1)``, or ``(n, 2)`` with the mark of missing values."""

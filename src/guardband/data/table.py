@@ -11,7 +11,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from guardband.data.words import DAY_US, Unit, days, number_in
+from guardband.data.words import DAY_US, MISSING, Unit, days, number_in
 
 Kind = Literal["number", "mixed"]
 Cell = str | float | None
@@ -85,6 +85,8 @@ def as_array(values: Any) -> NDArray[Any]:
 def numbers_from(column: Column, unit: Unit = "number") -> NDArray[np.float64]:
     """Return a column as numbers, reading text where it says numbers of this unit."""
     if column.kind == "number":
+        if unit == "date" and column.unit != "date" and not np.isnan(column.values).all():
+            raise ValueError(f"The column {column.name!r} held dates when the model was fitted, found numbers.")
         return column.values
     cells = column.values
     try:
@@ -101,7 +103,7 @@ def numbers_from(column: Column, unit: Unit = "number") -> NDArray[np.float64]:
 
 def categories_from(column: Column) -> list[str | None]:
     """Return a column as text, writing whole numbers without a decimal point."""
-    return [v if v is None or isinstance(v, str) else _text(v) for v in column.values.tolist()]
+    return [v if v is None or isinstance(v, str) else None if v != v else _text(v) for v in column.values.tolist()]
 
 
 def has_text(column: Column) -> bool:
@@ -133,15 +135,19 @@ def _from_frame(frame: nw.DataFrame[Any]) -> Table:
 def _frame_column(name: str, series: Any) -> Column:
     kind = series.dtype
     if kind.is_numeric() or kind == nw.Boolean:
-        values = series.cast(nw.Float64).to_numpy().astype(np.float64, copy=True)
-        return Column(name, "number", values, "boolean" if kind == nw.Boolean else "number")
+        return Column(name, "number", _doubles(series), "boolean" if kind == nw.Boolean else "number")
     if kind == nw.Date or kind == nw.Datetime:
-        moments = series.dt.timestamp("us").cast(nw.Float64).to_numpy().astype(np.float64)
-        return Column(name, "number", moments / DAY_US, "date")
+        return Column(name, "number", _doubles(series.dt.timestamp("us")) / DAY_US, "date")
     column = _mixed(name, series.to_list())
     if kind in (nw.Categorical, nw.Enum):
         column.values[:] = [_text(v) if isinstance(v, float) else v for v in column.values]
     return Column(name, "number", numbers_from(column), column.unit) if kind.is_temporal() else column
+
+
+def _doubles(series: Any) -> NDArray[np.float64]:
+    """Return numbers or truth in double precision, NaN where missing; whole numbers beyond 2**53 are rounded."""
+    exact = series if series.dtype.is_integer() else series.cast(nw.Float64)  # which Arrow would refuse to round
+    return np.asarray(exact.to_numpy().astype(np.float64, copy=True))
 
 
 def _column(name: str, values: NDArray[Any]) -> Column:
@@ -167,7 +173,8 @@ def _mixed(name: str, values: list[Any]) -> Column:
 
 def _cell(value: Any) -> Cell:
     if isinstance(value, str):
-        return value
+        text = value.strip()
+        return None if text in MISSING else text
     if isinstance(value, complex | np.complexfloating):
         raise ValueError("Complex data not supported: X must hold real numbers or text.")
     if isinstance(value, tuple | frozenset):

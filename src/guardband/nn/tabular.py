@@ -12,6 +12,7 @@ from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from guardband.nn.fully_connected import ACTIVATIONS, check_layers
 
@@ -133,8 +134,10 @@ class Vectors(nn.Module):
 
     def forward(self, place: Tensor) -> Tensor:
         """Return the vectors at these places."""
-        own = place.unsqueeze(-1).expand(*self.weight.shape[:-2], -1, VECTOR)
-        return self.weight.gather(-2, own).mT
+        # One list for all that are stacked: on a GPU the gradient of an embedding adds up in one order, a gather's not.
+        every = self.weight.flatten(0, -2)
+        first = torch.arange(0, len(every), self.weight.shape[-2], device=place.device)
+        return functional.embedding(place + first.view(*self.weight.shape[:-2], 1), every).mT
 
 
 class ByteDropout(nn.Module):
