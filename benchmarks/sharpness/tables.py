@@ -18,12 +18,16 @@ def table(name: str) -> tuple[pd.DataFrame, np.ndarray]:
 
 
 def any_table(path: Path, target: str) -> tuple[pd.DataFrame, np.ndarray]:
-    """Return the columns and the response of a CSV or Parquet file; rows without a response are left out."""
+    """Return the columns and the response of a CSV or Parquet file; rows without a response are left out.
+
+    Missing text is a category like any other: some peers do not take it otherwise.
+    """
     frame = pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
     frame = frame[frame[target].notna()].reset_index(drop=True)
     y = frame.pop(target).to_numpy(np.float64)
     numbers = frame.select_dtypes("number").astype(np.float64)
-    return frame.assign(**numbers, **{c: frame[c].astype(str) for c in frame.columns if c not in numbers}), y
+    text = {c: frame[c].astype(object).fillna("missing").astype(str) for c in frame.columns if c not in numbers}
+    return frame.assign(**numbers, **text), y
 
 
 def split(n: int, repetition: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
