@@ -1,3 +1,4 @@
+import copy
 import json
 from dataclasses import replace
 
@@ -170,11 +171,19 @@ def test_names_and_dates_are_kept(evidence):
 def test_rows_that_were_used_before_are_counted(model, rows):
     used = audit(Evidence.of(model, rows[0][:600], rows[1][:600]))
     assert "450 of 600 rows equal rows that trained the network. So many" in used.notes[0]
-    assert "150 of 600 rows equal rows that were held out" in used.notes[1]
+    assert "150 of 600 rows equal rows that calibrated it" in used.notes[1]
     X, y = pd.concat([rows[0][600:], rows[0][:1]]), pd.concat([rows[1][600:], rows[1][:1]])
     (note,) = audit(Evidence.of(model, X, y)).notes
     assert note.startswith("1 of 301 rows")
     assert "Chance twins do no harm" in note
+
+
+def test_rows_that_calibrate_brought_are_counted(model, rows, tmp_path):
+    own = copy.copy(model).calibrate(rows[0][600:], rows[1][600:])
+    own.save(tmp_path / "m")
+    for judged in (own, gb.load(tmp_path / "m")):
+        (note,) = audit(Evidence.of(judged, rows[0][600:], rows[1][600:])).notes
+        assert note.startswith("300 of 300 rows equal rows that calibrated it. So many")
 
 
 @pytest.mark.parametrize("method", ["pav", "neg-ll", "conf-fw"])

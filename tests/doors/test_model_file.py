@@ -120,6 +120,18 @@ def rewritten(path, out, change):
     save_file(tensors, out, metadata)
 
 
+def without_prints(tensors, metadata):
+    del tensors["calibration_prints"]
+    metadata["sha256"] = _checksum(metadata["guardband"], tensors)
+
+
+def test_a_file_from_before_d2_had_prints_of_its_own_has_those_of_fit(saved, tmp_path):
+    rewritten(saved[0], tmp_path / "old", without_prints)
+    model = gb.load(tmp_path / "old")
+    np.testing.assert_array_equal(model._calibration_prints, saved[1]._held_out_prints)
+    model.save(tmp_path / "again")
+
+
 def newer(tensors, metadata):
     metadata["guardband"] = json.dumps(json.loads(metadata["guardband"]) | {"schema": 4})
 

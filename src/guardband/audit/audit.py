@@ -221,7 +221,7 @@ def _curve(evidence: Evidence) -> Curve | None:
 
 def _notes(evidence: Evidence) -> tuple[str, ...]:
     out = []
-    for count, what in zip(evidence.twins, ("trained the network", "were held out when it was fitted"), strict=True):
+    for count, what in zip(evidence.twins, ("trained the network", "calibrated it"), strict=True):
         if count:
             much = count > MOST_OVERLAP * evidence.n
             out.append(

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 SCHEMA = 3
 CUSTOM = "custom"
-PRINTS = ("training_prints", "held_out_prints")
+PRINTS = ("training_prints", "held_out_prints", "calibration_prints")
 
 
 def save(model: IntervalRegressor, path: str | os.PathLike[str], report: dict[str, Any] | None = None) -> None:
@@ -145,7 +145,9 @@ def _restore(model: IntervalRegressor, entries: Mapping[str, Any], tensors: Mapp
     )
     model.n_iter_ = max(entries["epochs"])
     for name in PRINTS:
-        setattr(model, f"_{name}", tensors[name].numpy().view(np.uint64))
+        # Files from before a D2 that calibrate brought was remembered know that of fit alone.
+        prints = tensors.get(name, tensors["held_out_prints"].clone())
+        setattr(model, f"_{name}", prints.numpy().view(np.uint64))
     # Files from before models kept a summary of D1 have none: their inputs cannot be looked at for drift.
     saved = entries.get("reference")
     model._reference = None if saved is None else Reference.from_dict(saved)

@@ -214,7 +214,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.n_features_in_ = len(table.columns)
         self.n_iter_ = max(learned.epochs)
         self._learned, self._rule, self._calibrated = learned, rule, calibrated
-        self._training_prints, self._held_out_prints = prints[d1], prints[d2]
+        self._training_prints, self._held_out_prints, self._calibration_prints = prints[d1], prints[d2], prints[d2]
         self._reference: Reference | None = Reference.learn(table.take(d1), response[d1])
         self._fitted_params = self.get_params(deep=False)
         return self
@@ -231,6 +231,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self._calibrated = _calibrated(
             self._learned, self._rule, table, response, prints, self._training_prints, *notes
         )
+        self._calibration_prints = prints
         return self
 
     def conformalize(self, X: Any, y: Any) -> IntervalRegressor:
