@@ -221,7 +221,7 @@ def test_a_file_keeps_the_arguments_of_the_fit(tmp_path):
     [
         {"confidence_level": np.float32(0.8)},
         {"y_min": np.int64(-100), "y_max": Decimal(100)},
-        {"guarantee": "pac", "delta": np.float32(0.1)},
+        {"guarantee": "pac", "delta": np.float32(0.1), "joint": np.bool_(True)},
         {"method": "pav", "taus": pd.Series([0.1, 0.05])},
         {"tau": Fraction(1, 10), "hidden": range(3, 5)},
         {"random_state": np.random.RandomState(0), "alpha": [Fraction(1, 10), Fraction(1, 3)]},

@@ -243,6 +243,8 @@ def _plain(value: Any) -> Any:
         return {"fraction": str(value)}
     if value is None or isinstance(value, str | bool):
         return value
+    if isinstance(value, np.bool_):
+        return bool(value)
     if isinstance(value, numbers.Integral):
         return int(value)
     if isinstance(value, numbers.Real | Decimal):
