@@ -10,7 +10,6 @@ import hashlib
 import json
 import numbers
 import os
-import tempfile
 import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
@@ -29,6 +28,7 @@ import guardband
 from guardband.bands.certificate import Certificate
 from guardband.calibration.calibrated import Calibrated
 from guardband.data.encoder import encoder_from_dict
+from guardband.data.files import write_whole
 from guardband.data.reference import Reference
 from guardband.data.target import Target
 from guardband.doors.choice import AUTO
@@ -49,6 +49,9 @@ PRINTS = ("training_prints", "held_out_prints", "calibration_prints")
 
 def save(model: IntervalRegressor, path: str | os.PathLike[str], report: dict[str, Any] | None = None) -> None:
     """Write a fitted model, with the document of its page if there is one; the file appears whole or not at all."""
+    place = Path(path)
+    if place.is_dir() or not place.parent.is_dir():
+        raise OSError(f"A model is saved as a file in a folder that exists, found the path {place}.")
     learned, calibrated, reference = model._learned, model._calibrated, model._reference
     entries = {
         "schema": SCHEMA,
@@ -81,7 +84,7 @@ def save(model: IntervalRegressor, path: str | os.PathLike[str], report: dict[st
         tensors["report"] = torch.from_numpy(np.frombuffer(packed, dtype=np.uint8).copy())
     text = json.dumps(entries, sort_keys=True)
     body = to_bytes(tensors, metadata={"guardband": text, "sha256": _checksum(text, tensors)})
-    _write_whole(Path(path), body)
+    write_whole(place, lambda part: part.write_bytes(body))
 
 
 def load(
@@ -201,28 +204,6 @@ def _checksum(text: str, tensors: Mapping[str, Tensor]) -> str:
         if t.numel():
             digest.update(t.contiguous().flatten().view(torch.uint8).numpy().data)
     return digest.hexdigest()
-
-
-def _write_whole(path: Path, body: bytes) -> None:
-    if path.is_dir() or not path.parent.is_dir():
-        raise OSError(f"A model is saved as a file in a folder that exists, found the path {path}.")
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(body)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(name, 0o666 & ~_umask())
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _plain_params(params: Mapping[str, Any]) -> dict[str, Any]:
