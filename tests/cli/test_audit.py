@@ -32,7 +32,7 @@ def test_a_kept_promise_is_exit_code_0(command, fitted, tmp_path):
         "audit", fitted / "m.guardband", fitted / "new.csv", "--group", "town", "--time", "day", "--report", page
     )
     assert said.code == 0, said.err
-    for words in ("Promise kept", "p-value", "By town", "Over day", "By the size", "Worst corner", "Drift"):
+    for words in ("Promise kept", "exact test", "p = ", "By town", "Over day", "By the size", "Worst corner", "Drift"):
         assert words in said.out
     assert "<html" in page.read_text()
 
