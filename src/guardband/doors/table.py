@@ -29,7 +29,7 @@ from guardband.data.table import Table, as_array, read_table
 from guardband.data.target import Transform, read_target
 from guardband.doors.choice import sharpest
 from guardband.doors.ensemble import learn_ensemble
-from guardband.doors.learning import Builder, Learned, Lesson, learn
+from guardband.doors.learning import Builder, Learned, Lesson, fitting, learn
 from guardband.doors.progress import FitProgress
 from guardband.doors.settings import Settings
 from guardband.exceptions import warn
@@ -328,7 +328,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
 def _learned(lesson: Lesson, asked: Settings, progress: Progress) -> Learned:
     n = len(lesson.y)
-    architecture, recipe = lesson.fitting(asked.architecture_for(n)), asked.recipe_for(n)
+    architecture, recipe = fitting(asked.architecture_for(n), lesson.encoder), asked.recipe_for(n)
     if asked.nest is not None:
         return learn_ensemble(
             lesson,
