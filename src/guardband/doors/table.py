@@ -75,7 +75,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         "sharp" to ask for average coverage.
     on_insufficient : {"inf", "raise"}
         Too few calibration rows give the whole line with a warning, or an error.
-    network : {"tabular", "paper"} or callable
+    network : {"tabular", "plain", "paper"} or callable
         "tabular" embeds numbers, has three hidden layers, and is trained as several copies over folds of D1, each
         stopped early by the rows that it did not see; their average is used. "plain" is fully connected, with
         weight decay and early stopping; "paper" the same with the paper's ReLU ordering, no weight decay and
