@@ -1,3 +1,4 @@
+import copy
 import json
 from dataclasses import replace
 
@@ -89,12 +90,14 @@ def test_false_alarms_come_no_more_often_than_the_significance():
     assert alarms <= binom.isf(SIGNIFICANCE, 80, 0.1)
 
 
-def test_pac_is_tested_by_the_binomial_at_the_level():
+def test_pac_is_tested_at_the_level_and_by_the_law_of_its_rank():
     own = audit(evidence_of(2000, 1000, guarantee="pac"))
     (level,) = own.levels
-    assert own.p_value == pytest.approx(binom.cdf(level.covered, 2000, 0.9))
-    assert level.least == next(c for c in range(2000) if binom.cdf(c, 2000, 0.9) >= 0.01)
-    assert f"at least 90% of all new rows were promised; fewer than {level.least:,} would" in own.verdict
+    laws = binom(2000, 0.9), betabinom(2000, 913, 88)
+    assert own.p_value == pytest.approx(max(law.cdf(level.covered) for law in laws))
+    assert level.least == min(law.ppf(0.01) for law in laws)
+    words = "at least 90% of all new rows were promised, for all but a few calibration sets; fewer than"
+    assert f"{words} {level.least:,} would" in own.verdict
 
 
 def test_several_levels_share_the_significance():
@@ -170,11 +173,19 @@ def test_names_and_dates_are_kept(evidence):
 def test_rows_that_were_used_before_are_counted(model, rows):
     used = audit(Evidence.of(model, rows[0][:600], rows[1][:600]))
     assert "450 of 600 rows equal rows that trained the network. So many" in used.notes[0]
-    assert "150 of 600 rows equal rows that were held out" in used.notes[1]
+    assert "150 of 600 rows equal rows that calibrated it" in used.notes[1]
     X, y = pd.concat([rows[0][600:], rows[0][:1]]), pd.concat([rows[1][600:], rows[1][:1]])
     (note,) = audit(Evidence.of(model, X, y)).notes
     assert note.startswith("1 of 301 rows")
     assert "Chance twins do no harm" in note
+
+
+def test_rows_that_calibrate_brought_are_counted(model, rows, tmp_path):
+    own = copy.copy(model).calibrate(rows[0][600:], rows[1][600:])
+    own.save(tmp_path / "m")
+    for judged in (own, gb.load(tmp_path / "m")):
+        (note,) = audit(Evidence.of(judged, rows[0][600:], rows[1][600:])).notes
+        assert note.startswith("300 of 300 rows equal rows that calibrated it. So many")
 
 
 @pytest.mark.parametrize("method", ["pav", "neg-ll", "conf-fw"])

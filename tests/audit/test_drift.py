@@ -1,4 +1,5 @@
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import chi2_contingency, ks_2samp
 
@@ -85,6 +86,14 @@ def test_columns_are_flagged_with_their_number_allowed_for():
     assert found.drifted == ("x7",)
     assert found.columns[0].name == "x7"
     assert found.scores is None
+
+
+def test_dates_and_booleans_are_compared_where_they_are_text():
+    frame = pd.DataFrame({"when": pd.date_range("2020-01-01", periods=200), "open": [True, False] * 100})
+    text = frame.assign(when=frame["when"].dt.strftime("%Y-%m-%d"), open=frame["open"].map({True: "yes", False: "no"}))
+    y = np.ones(200)
+    found = drift_of(Reference.learn(read_table(frame), y), read_table(text), y, None, None, 0.01)
+    assert [shift.gap for shift in found.columns] == [0, 0]
 
 
 def test_without_a_reference_inputs_are_not_compared():

@@ -62,32 +62,44 @@ def certificate(kind, **more):
 
 def test_a_marginal_promise_is_tested_by_its_own_law():
     (own,) = promises_of(certificate("marginal"))
-    assert own.test == own.expected == Law((90, 99))
+    assert own.expected == Law((90, 99))
+    assert own.tests == (own.expected,)
     assert own.share is None
 
 
-def test_a_pac_promise_is_tested_at_the_level():
+def test_a_pac_promise_is_tested_at_the_level_and_by_the_law_of_its_rank():
     (own,) = promises_of(certificate("pac", rank=95, delta=0.1))
-    assert own.test == Law(share=0.9)
     assert own.expected == Law((95, 99))
+    assert own.tests == (own.expected, Law(share=0.9))
+
+
+@pytest.mark.parametrize("m", [50, 2000, 20_000, 200_000])
+@pytest.mark.parametrize(("k", "n"), [(49, 50), (913, 1000)])
+def test_a_pac_promise_is_called_broken_no_more_often_than_the_significance(k, n, m):
+    (own,) = promises_of(certificate("pac", rank=k, n_calibration=n, delta=0.1))
+    least = own.least(m, 0.01)
+    over_calibration_sets, at_the_level = betabinom.cdf(least - 1, m, k, n + 1 - k), binom.cdf(least - 1, m, 0.9)
+    assert max(over_calibration_sets, at_the_level) < 0.01
+    assert own.p_value(least - 1, m) < 0.01 <= own.p_value(least, m)
 
 
 def test_a_pav_promise_is_tested_at_its_bound():
     (own,) = promises_of(certificate("pav", delta=0.1, rule="fixed-sequence", candidates=10, covered=93, tau=0.1))
-    assert own.test == Law(share=coverage_bound(0.1, 90, 99))
     assert own.expected == Law((90, 99), open=True)
+    assert own.tests == (own.expected, Law(share=coverage_bound(0.1, 90, 99)))
     (paper,) = promises_of(certificate("pav", delta=0.1, rule="paper", candidates=10, covered=93, tau=0.1))
-    assert paper.test == Law(share=coverage_bound(0.01, 93, 99))
+    assert paper.tests[1] == Law(share=coverage_bound(0.01, 93, 99))
     assert paper.expected.candidates == 10
     (asked,) = promises_of(certificate("pav", aim="pac", delta=0.1, rule="nested", covered=93, tau=0.1))
-    assert asked.test == Law(share=0.9)
+    assert asked.tests[1] == Law(share=0.9)
     (average,) = promises_of(certificate("pav", aim="average", rule="nested", covered=93, tau=0.1))
-    assert average.test == average.expected
+    assert average.tests == (average.expected,)
 
 
 def test_where_nothing_is_promised_the_level_is_the_yardstick():
     (own,) = promises_of(Certificate.of_nothing("bayes", 0.9, 50, "it is so"))
-    assert own.test == own.expected == Law(share=0.9)
+    assert own.expected == Law(share=0.9)
+    assert own.tests == (own.expected,)
 
 
 def test_each_level_has_its_promise():

@@ -32,7 +32,7 @@ def test_a_kept_promise_is_exit_code_0(command, fitted, tmp_path):
         "audit", fitted / "m.guardband", fitted / "new.csv", "--group", "town", "--time", "day", "--report", page
     )
     assert said.code == 0, said.err
-    for words in ("Promise kept", "p-value", "By town", "Over day", "By the size", "Worst corner", "Drift"):
+    for words in ("Promise kept", "exact test", "p = ", "By town", "Over day", "By the size", "Worst corner", "Drift"):
         assert words in said.out
     assert "<html" in page.read_text()
 
@@ -45,7 +45,9 @@ def test_a_broken_promise_is_exit_code_1_and_can_be_calibrated_anew(command, fit
     assert said.json["p_value"] < 0.01
     anew = gb.load(out)
     assert anew.certificate_.n_calibration == 600
-    assert command("audit", out, fitted / "moved.parquet", "-q").code == 0
+    again = command("audit", out, fitted / "moved.parquet")
+    assert again.code == 0
+    assert "600 of 600 rows equal rows that calibrated it" in again.out
     assert command("report", out, "-o", tmp_path / "new.html").code == 0
 
 

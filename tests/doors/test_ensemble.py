@@ -60,6 +60,11 @@ def test_seconds_end_the_training():
     assert model.predict_interval(X_NEW).lower.shape == (2000,)
 
 
+def test_the_clock_needs_no_copy_of_the_networks(monkeypatch):
+    monkeypatch.setattr("guardband.training.epochs._Run._as_they_are", None)
+    gb.IntervalRegressor(preset=60, max_epochs=2, **SMALL).fit(X, Y)
+
+
 @pytest.mark.parametrize("preset", ["quick", None, 0, -1, True, float("inf")])
 def test_other_presets_are_refused(preset):
     with pytest.raises(ValueError, match=r"preset must be"):

@@ -120,6 +120,18 @@ def rewritten(path, out, change):
     save_file(tensors, out, metadata)
 
 
+def without_prints(tensors, metadata):
+    del tensors["calibration_prints"]
+    metadata["sha256"] = _checksum(metadata["guardband"], tensors)
+
+
+def test_a_file_from_before_d2_had_prints_of_its_own_has_those_of_fit(saved, tmp_path):
+    rewritten(saved[0], tmp_path / "old", without_prints)
+    model = gb.load(tmp_path / "old")
+    np.testing.assert_array_equal(model._calibration_prints, saved[1]._held_out_prints)
+    model.save(tmp_path / "again")
+
+
 def newer(tensors, metadata):
     metadata["guardband"] = json.dumps(json.loads(metadata["guardband"]) | {"schema": 4})
 
@@ -209,7 +221,7 @@ def test_a_file_keeps_the_arguments_of_the_fit(tmp_path):
     [
         {"confidence_level": np.float32(0.8)},
         {"y_min": np.int64(-100), "y_max": Decimal(100)},
-        {"guarantee": "pac", "delta": np.float32(0.1)},
+        {"guarantee": "pac", "delta": np.float32(0.1), "joint": np.bool_(True)},
         {"method": "pav", "taus": pd.Series([0.1, 0.05])},
         {"tau": Fraction(1, 10), "hidden": range(3, 5)},
         {"random_state": np.random.RandomState(0), "alpha": [Fraction(1, 10), Fraction(1, 3)]},

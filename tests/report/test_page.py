@@ -133,5 +133,5 @@ def test_rows_that_were_used_before_are_noted_on_the_page(hostile):
     model = gb.IntervalRegressor(hidden=(8,), epochs=2, network="plain", random_state=0).fit(X, X.sum(1))
     page = render(document(model, Evidence.of(model, X, X.sum(1))))
     assert "225 of 300 rows equal rows that trained the network" in page
-    assert "300 equal rows given to fit (see the notes)" in page
-    assert "none of them among the rows given to fit" in render(document(model, own))
+    assert "300 equal rows that trained or calibrated (see the notes)" in page
+    assert "none of them among the rows that trained or calibrated" in render(document(model, own))

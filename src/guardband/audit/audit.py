@@ -153,14 +153,14 @@ def _finding(evidence: Evidence, i: int, promise: Promise, significance: float) 
     n, covered = evidence.n, int(evidence.covered[:, i].sum())
     lower, upper = evidence.intervals.per_level()
     widths = upper[:, i] - lower[:, i]
-    p = promise.test.p_value(covered, n)
+    p = promise.p_value(covered, n)
     promised = evidence.certificate.kind != "none"
     return LevelFinding(
         promise.level,
         n,
         covered,
         *promise.expected.band(n),
-        promise.test.least(n, significance),
+        promise.least(n, significance),
         p,
         p >= significance if promised else None,
         promise.share if promised else None,
@@ -189,8 +189,8 @@ def _verdict(levels: tuple[LevelFinding, ...], significance: float) -> str:
     if own.share_promised is not None:
         share = level_name(math.floor(1e4 * own.share_promised) / 1e4)
         return (
-            f"Promise kept: {counted}, where at least {share} of all new rows were promised; fewer than {own.least:,} "
-            "would have broken it."
+            f"Promise kept: {counted}, where at least {share} of all new rows were promised, for all but a few "
+            f"calibration sets; fewer than {own.least:,} would have broken it."
         )
     if own.covered > own.high:
         return f"Promise kept: {counted}; that is more than the {band} to be expected, so they are wider than need be."
@@ -221,7 +221,7 @@ def _curve(evidence: Evidence) -> Curve | None:
 
 def _notes(evidence: Evidence) -> tuple[str, ...]:
     out = []
-    for count, what in zip(evidence.twins, ("trained the network", "were held out when it was fitted"), strict=True):
+    for count, what in zip(evidence.twins, ("trained the network", "calibrated it"), strict=True):
         if count:
             much = count > MOST_OVERLAP * evidence.n
             out.append(

@@ -35,8 +35,8 @@ class Evidence:
     """Labelled rows, their intervals at the promised levels, and what is needed for other levels.
 
     ``scores`` are the conformity scores of these rows and ``calibration_scores`` those of D2, None where the rule is
-    no rank. ``twins`` counts the rows that have an equal one among those that trained, and among those that fit held
-    out. ``moments`` says which columns hold dates, and ``places`` by which numbers the user knows the rows.
+    no rank. ``twins`` counts the rows that have an equal one among those that trained, and among those that
+    calibrated. ``moments`` says which columns hold dates, and ``places`` by which numbers the user knows the rows.
     """
 
     table: Table
@@ -97,7 +97,7 @@ class Evidence:
             moments=frozenset(dates),
             places=np.arange(1, table.n_rows + 1) if places is None else places,
             reference=model._reference,
-            twins=(count_overlap(prints, model._training_prints), count_overlap(prints, model._held_out_prints)),
+            twins=(count_overlap(prints, model._training_prints), count_overlap(prints, model._calibration_prints)),
             _bands=bands,
             _calibrated=calibrated,
             _target=learned.target,

@@ -77,7 +77,7 @@ class Family:
 
 
 def judge(bins: Bins, covered: NDArray[np.bool_], law: Law, significance: float, among: int) -> tuple[Stratum, ...]:
-    """Return the strata, each tested both ways at ``significance / among``."""
+    """Return the strata, each tested at ``significance / among``, both ways together."""
     k = len(bins.labels)
     sizes = np.bincount(bins.places, minlength=k)
     counts = np.bincount(bins.places[covered], minlength=k)
@@ -88,11 +88,11 @@ def judge(bins: Bins, covered: NDArray[np.bool_], law: Law, significance: float,
 
 
 def stratum(label: str, n: int, covered: int, law: Law, significance: float) -> Stratum:
-    """Return one stratum, tested both ways."""
+    """Return one stratum, tested both ways at half the significance each."""
     flag: Flag | None = None
-    if n and law.p_value(covered, n) < significance:
+    if n and law.p_value(covered, n) < significance / 2:
         flag = "low"
-    elif n and law.p_value_above(covered, n) < significance:
+    elif n and law.p_value_above(covered, n) < significance / 2:
         flag = "high"
     return Stratum(label, n, covered, *law.band(n), flag)
 

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 BROKEN = 1
 MOST_COLUMNS, MOST_PLACES = 8, 3
-LEAST_CHANCE = 0.0001
 SHOWN = ("group", "time", "size", "width")
 
 
@@ -133,8 +132,10 @@ def _recalibrated(model: IntervalRegressor, rows: Labelled, source: Path) -> dic
 
 
 def _tell(found: dict[str, Any], voice: Voice) -> None:
+    from guardband.audit.words import chance
+
     voice.tell(found["verdict"])
-    shown = table("level", "rows", "inside", "share", "expected (99%)", "p-value", "mean width", right=range(1, 7))
+    shown = table("level", "rows", "inside", "share", "expected (99%)", "exact test", "mean width", right=range(1, 7))
     for level in found["levels"]:
         shown.add_row(
             f"{100 * level['level']:.10g}%",
@@ -142,7 +143,7 @@ def _tell(found: dict[str, Any], voice: Voice) -> None:
             f"{level['covered']:,}",
             f"{level['share']:.2%}",
             f"{level['low']:,} to {level['high']:,}",
-            _chance(level["p_value"]),
+            chance(level["p_value"]),
             "infinite" if level["mean_width"] is None else f"{level['mean_width']:.4g}",
         )
     voice.tell(shown)
@@ -176,10 +177,6 @@ def _tell(found: dict[str, Any], voice: Voice) -> None:
         voice.tell(f"Note: {note}")
 
 
-def _chance(p: float, equal: str = "") -> str:
-    return f"{equal}{p:.2g}" if p >= LEAST_CHANCE else f"< {LEAST_CHANCE}"
-
-
 def _family(family: dict[str, Any]) -> Any:
     shown = table(family["title"], "rows", "inside", "share", "expected (99%)", "", right=(1, 2, 3, 4))
     for stratum in family["strata"]:
@@ -192,6 +189,8 @@ def _family(family: dict[str, Any]) -> Any:
 
 
 def _tell_drift(drift: dict[str, Any], voice: Voice) -> None:
+    from guardband.audit.words import chance
+
     columns = drift["columns"]
     if columns is None:
         voice.tell("Drift of the inputs cannot be told: the model keeps no summary of the rows that trained it.")
@@ -200,11 +199,11 @@ def _tell_drift(drift: dict[str, Any], voice: Voice) -> None:
     if not moved:
         voice.tell(f"Drift: none of {len(columns)} columns looks different from the rows that trained.")
     else:
-        shown = table(f"drifted, {len(moved)} of {len(columns)} columns", "gap", "p-value", "", right=(1, 2))
+        shown = table(f"drifted, {len(moved)} of {len(columns)} columns", "gap", "test", "", right=(1, 2))
         for shift in moved[:MOST_COLUMNS]:
-            shown.add_row(shift["name"], f"{shift['gap']:.2f}", _chance(shift["p_value"]), shift["detail"])
+            shown.add_row(shift["name"], f"{shift['gap']:.2f}", chance(shift["p_value"]), shift["detail"])
         voice.tell(shown)
     for what in ("response", "scores"):
         shift = drift[what]
         if shift is not None and shift["drifted"]:
-            voice.tell(f"The {what} drifted: {shift['detail']} (p {_chance(shift['p_value'], '= ')}).")
+            voice.tell(f"The {what} drifted: {shift['detail']} ({chance(shift['p_value'])}).")

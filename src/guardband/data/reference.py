@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guardband.data.table import Column, Table, categories_from, has_text, numbers_from
+from guardband.data.words import Unit
 
 Array = NDArray[np.float64]
 
@@ -23,7 +24,7 @@ class NumberSummary:
     """Numbers by how many of them lie at or below some knots; ``count`` and ``missing`` are rows.
 
     Knots are about a hundred quantiles, rounded to six digits: any values do, as long as both sides are counted at
-    the same ones. A column of few values keeps them all.
+    the same ones. A column of few values keeps them all. ``unit`` says what the numbers count.
     """
 
     name: str
@@ -31,9 +32,10 @@ class NumberSummary:
     missing: int
     knots: tuple[float, ...]
     at_most: tuple[int, ...]
+    unit: Unit = "number"
 
     @classmethod
-    def learn(cls, name: str, values: Array) -> NumberSummary:
+    def learn(cls, name: str, values: Array, unit: Unit = "number") -> NumberSummary:
         """Return the summary of a column's values, NaN for missing."""
         present = np.sort(values[~np.isnan(values)])
         knots: Array = present[np.append(True, present[1:] != present[:-1])[: len(present)]]
@@ -42,7 +44,7 @@ class NumberSummary:
             knots = np.unique([float(f"{value:.6g}") for value in present[places]])
         at_most = np.searchsorted(present, knots, side="right")
         missing = len(values) - len(present)
-        return cls(name, len(values), missing, tuple(knots.tolist()), tuple(at_most.tolist()))
+        return cls(name, len(values), missing, tuple(knots.tolist()), tuple(at_most.tolist()), unit)
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,7 @@ class Reference:
 def _summary(column: Column) -> NumberSummary | CategorySummary:
     if has_text(column):
         return CategorySummary.learn(column.name, categories_from(column))
-    return NumberSummary.learn(column.name, numbers_from(column))
+    return NumberSummary.learn(column.name, numbers_from(column), column.unit)
 
 
 def _from_dict(entries: Mapping[str, Any]) -> NumberSummary | CategorySummary:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -86,7 +86,7 @@ def learn_ensemble(
     networks = tuple(architecture.build(width, head, seed, device) for seed in seeds)
     ends = time.monotonic() + ensemble.seconds
 
-    def is_over(epoch: int, state: State) -> bool:
+    def is_over(epoch: int, state: Callable[[], State]) -> bool:
         return time.monotonic() > ends
 
     trained = Job(

@@ -101,10 +101,6 @@ class Lesson:
         target = target.learn(y)
         return cls(encoder, target, encoder.encode(table), target.to_learn(y), weight, seed)
 
-    def fitting(self, architecture: Architecture) -> Architecture:
-        """Return the architecture for the columns of this table."""
-        return fitting(architecture, self.encoder)
-
 
 def fitting(architecture: Architecture, encoder: Encoder) -> Architecture:
     """Return the architecture for what an encoder makes."""

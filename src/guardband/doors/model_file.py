@@ -10,7 +10,6 @@ import hashlib
 import json
 import numbers
 import os
-import tempfile
 import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
@@ -29,6 +28,7 @@ import guardband
 from guardband.bands.certificate import Certificate
 from guardband.calibration.calibrated import Calibrated
 from guardband.data.encoder import encoder_from_dict
+from guardband.data.files import write_whole
 from guardband.data.reference import Reference
 from guardband.data.target import Target
 from guardband.doors.choice import AUTO
@@ -44,11 +44,14 @@ if TYPE_CHECKING:
 
 SCHEMA = 3
 CUSTOM = "custom"
-PRINTS = ("training_prints", "held_out_prints")
+PRINTS = ("training_prints", "held_out_prints", "calibration_prints")
 
 
 def save(model: IntervalRegressor, path: str | os.PathLike[str], report: dict[str, Any] | None = None) -> None:
     """Write a fitted model, with the document of its page if there is one; the file appears whole or not at all."""
+    place = Path(path)
+    if place.is_dir() or not place.parent.is_dir():
+        raise OSError(f"A model is saved as a file in a folder that exists, found the path {place}.")
     learned, calibrated, reference = model._learned, model._calibrated, model._reference
     entries = {
         "schema": SCHEMA,
@@ -81,7 +84,7 @@ def save(model: IntervalRegressor, path: str | os.PathLike[str], report: dict[st
         tensors["report"] = torch.from_numpy(np.frombuffer(packed, dtype=np.uint8).copy())
     text = json.dumps(entries, sort_keys=True)
     body = to_bytes(tensors, metadata={"guardband": text, "sha256": _checksum(text, tensors)})
-    _write_whole(Path(path), body)
+    write_whole(place, lambda part: part.write_bytes(body))
 
 
 def load(
@@ -145,7 +148,9 @@ def _restore(model: IntervalRegressor, entries: Mapping[str, Any], tensors: Mapp
     )
     model.n_iter_ = max(entries["epochs"])
     for name in PRINTS:
-        setattr(model, f"_{name}", tensors[name].numpy().view(np.uint64))
+        # Files from before a D2 that calibrate brought was remembered know that of fit alone.
+        prints = tensors.get(name, tensors["held_out_prints"].clone())
+        setattr(model, f"_{name}", prints.numpy().view(np.uint64))
     # Files from before models kept a summary of D1 have none: their inputs cannot be looked at for drift.
     saved = entries.get("reference")
     model._reference = None if saved is None else Reference.from_dict(saved)
@@ -201,28 +206,6 @@ def _checksum(text: str, tensors: Mapping[str, Tensor]) -> str:
     return digest.hexdigest()
 
 
-def _write_whole(path: Path, body: bytes) -> None:
-    if path.is_dir() or not path.parent.is_dir():
-        raise OSError(f"A model is saved as a file in a folder that exists, found the path {path}.")
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(body)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(name, 0o666 & ~_umask())
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
-
-
 def _plain_params(params: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments for JSON; objects that a file cannot hold are marked as the user's own."""
     network, method, seed = params["network"], params["method"], params["random_state"]
@@ -241,6 +224,8 @@ def _plain(value: Any) -> Any:
         return {"fraction": str(value)}
     if value is None or isinstance(value, str | bool):
         return value
+    if isinstance(value, np.bool_):
+        return bool(value)
     if isinstance(value, numbers.Integral):
         return int(value)
     if isinstance(value, numbers.Real | Decimal):

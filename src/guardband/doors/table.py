@@ -29,7 +29,7 @@ from guardband.data.table import Table, as_array, read_table
 from guardband.data.target import Transform, read_target
 from guardband.doors.choice import sharpest
 from guardband.doors.ensemble import learn_ensemble
-from guardband.doors.learning import Builder, Learned, Lesson, learn
+from guardband.doors.learning import Builder, Learned, Lesson, fitting, learn
 from guardband.doors.progress import FitProgress
 from guardband.doors.settings import Settings
 from guardband.exceptions import warn
@@ -75,7 +75,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         "sharp" to ask for average coverage.
     on_insufficient : {"inf", "raise"}
         Too few calibration rows give the whole line with a warning, or an error.
-    network : {"tabular", "paper"} or callable
+    network : {"tabular", "plain", "paper"} or callable
         "tabular" embeds numbers, has three hidden layers, and is trained as several copies over folds of D1, each
         stopped early by the rows that it did not see; their average is used. "plain" is fully connected, with
         weight decay and early stopping; "paper" the same with the paper's ReLU ordering, no weight decay and
@@ -214,7 +214,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.n_features_in_ = len(table.columns)
         self.n_iter_ = max(learned.epochs)
         self._learned, self._rule, self._calibrated = learned, rule, calibrated
-        self._training_prints, self._held_out_prints = prints[d1], prints[d2]
+        self._training_prints, self._held_out_prints, self._calibration_prints = prints[d1], prints[d2], prints[d2]
         self._reference: Reference | None = Reference.learn(table.take(d1), response[d1])
         self._fitted_params = self.get_params(deep=False)
         return self
@@ -231,6 +231,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self._calibrated = _calibrated(
             self._learned, self._rule, table, response, prints, self._training_prints, *notes
         )
+        self._calibration_prints = prints
         return self
 
     def conformalize(self, X: Any, y: Any) -> IntervalRegressor:
@@ -327,7 +328,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
 def _learned(lesson: Lesson, asked: Settings, progress: Progress) -> Learned:
     n = len(lesson.y)
-    architecture, recipe = lesson.fitting(asked.architecture_for(n)), asked.recipe_for(n)
+    architecture, recipe = fitting(asked.architecture_for(n), lesson.encoder), asked.recipe_for(n)
     if asked.nest is not None:
         return learn_ensemble(
             lesson,

@@ -19,7 +19,7 @@ from guardband.doors.training_table import TrainingTable
 from guardband.nn.member_loss import MemberLoss
 from guardband.nn.mixed import LossFunction, describe, stack_losses
 from guardband.training.checkpoint import Checkpoint
-from guardband.training.epochs import Job, TrainingInterrupted
+from guardband.training.epochs import AfterEpoch, Job, TrainingInterrupted
 from guardband.training.inputs import split_target
 from guardband.training.members import State, tensors_of, write_state
 from guardband.training.pace import Schedule, for_each
@@ -228,11 +228,11 @@ def _of_one_architecture(networks: Sequence[nn.Module]) -> list[list[int]]:
     return list(kinds.values())
 
 
-def _shows(networks: Sequence[nn.Module], user: Callable[[int], object]) -> Callable[[int, State], bool]:
+def _shows(networks: Sequence[nn.Module], user: Callable[[int], object]) -> AfterEpoch:
     """Return what shows the networks to the user after an epoch, and says whether the user wants to stop."""
 
-    def call(epoch: int, state: State) -> bool:
-        _write(networks, state)
+    def call(epoch: int, state: Callable[[], State]) -> bool:
+        _write(networks, state())
         return user(epoch) is True
 
     return call

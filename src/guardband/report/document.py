@@ -128,8 +128,8 @@ def not_promised(certificate: Certificate) -> list[str]:
 def _judges(evidence: Evidence) -> str:
     twins = sum(evidence.twins)
     if not twins:
-        return "with known outcomes, none of them among the rows given to fit"
-    return f"with known outcomes; {twins:,} equal rows given to fit (see the notes)"
+        return "with known outcomes, none of them among the rows that trained or calibrated"
+    return f"with known outcomes; {twins:,} equal rows that trained or calibrated (see the notes)"
 
 
 def _spread(evidence: Evidence) -> dict[str, Any]:

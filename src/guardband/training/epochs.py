@@ -28,8 +28,8 @@ FEWEST_TO_HOLD_OUT = 20
 
 Progress = Callable[[str, int, int], None]
 """Called after every epoch with what is being done, the epoch and their number."""
-AfterEpoch = Callable[[int, State], bool]
-"""Called after every epoch of the training proper with the members as they are; true ends it."""
+AfterEpoch = Callable[[int, Callable[[], State]], bool]
+"""Called after every epoch of the training proper with what copies the members as they are; true ends it."""
 Judge = Callable[[int, Fleet], Tensor]
 """Looks at a fleet after an epoch and says which members, ``(M,)``, are finished."""
 
@@ -234,7 +234,7 @@ class _Run:
             over = bool(finished.all())
             job.progress(phase, epoch, epochs)
             if phase == "training" and job.after_epoch is not None:
-                over |= job.after_epoch(epoch, self._as_they_are(fleet.snapshot(), finished))
+                over |= job.after_epoch(epoch, lambda: self._as_they_are(fleet.snapshot(), finished))
             if not over:
                 fleet.dismiss(finished)
             if not over and job.checkpoint.due():
