@@ -1,5 +1,7 @@
+import contextlib
 import gzip
 import io
+import sys
 
 import pyarrow as pa
 import pytest
@@ -143,6 +145,33 @@ def test_a_file_may_be_left_in_the_middle(tmp_path, monkeypatch):
         batches = disk.batches()
         assert len(next(batches)[0]) > 0
         batches.close()
+
+
+@pytest.mark.parametrize(
+    "text", [b"a,b\n", b"a,b\n1,2\n3\n", b"a,b\n" + b"1,2\n" * 50_000], ids=["empty", "ragged", "left"]
+)
+def test_no_thread_holds_a_file_that_was_read(tmp_path, monkeypatch, text):
+    """One that lets go of it when Python ends aborts the process."""
+
+    class Seen(io.BufferedReader):
+        def __init__(self, *arguments):
+            super().__init__(*arguments)
+            files.append(self)
+
+    files = []
+    monkeypatch.setattr("io.BufferedReader", Seen)
+    monkeypatch.setattr(csv_file, "BLOCK", 1 << 12)
+    (alone,) = [sys.getrefcount(one) for one in [object()]]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(60)  # no thread gets its turn by chance
+    try:
+        for _ in range(10):
+            with contextlib.suppress(ValueError):
+                next(open_table(str(written(tmp_path, text))).batches(), None)
+            assert {sys.getrefcount(file) for file in files} == {alone}
+            files.clear()
+    finally:
+        sys.setswitchinterval(interval)
 
 
 def test_no_file_and_folders_are_refused(tmp_path):

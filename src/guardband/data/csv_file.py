@@ -6,6 +6,8 @@ import codecs
 import csv
 import io
 import re
+import sys
+import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
@@ -22,6 +24,7 @@ SEPARATORS = (",", ";", "\t", "|")
 HEAD = 1 << 20
 BLOCK = 4 << 20
 SNIFFED = 20
+LETTING_GO = 1.0
 GZIP = b"\x1f\x8b"
 BOM = b"\xef\xbb\xbf"
 UTF16 = (b"\xff\xfe", b"\xfe\xff")
@@ -137,9 +140,13 @@ def csv_blocks(
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
+    file = io.BufferedReader(stream, HEAD)
+    alone = sys.getrefcount(file)
+    reader = None
     try:
         reader = arrow_csv.open_csv(
-            io.BufferedReader(stream, HEAD),
+            # A buffer of Arrow's own: its threads keep blocks of text, and none of them shall be an object of Python.
+            pa.BufferedInputStream(pa.PythonFile(file, "r"), HEAD),
             arrow_csv.ReadOptions(
                 use_threads=again is not None,
                 block_size=BLOCK,
@@ -157,6 +164,12 @@ def csv_blocks(
                 for _ in csv_blocks(own, dialect, names, label, None):
                     pass
         raise ValueError(f"{label}: {_in_words(str(error))}") from None
+    finally:
+        # A thread of Arrow that lets go of the file while Python ends would abort the process.
+        del reader
+        until = time.monotonic() + LETTING_GO
+        while sys.getrefcount(file) > alone and time.monotonic() < until:
+            time.sleep(0.001)
 
 
 def _in_words(message: str) -> str:
