@@ -45,10 +45,14 @@ class DiskTable:
         return self.dialect is not None and self.dialect.decimal_comma
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[tuple[pa.RecordBatch, int]]:
-        """Yield all rows in order, and how much is done; standard input can be read once."""
+        """Yield all rows in order, and how much is done; none are an error. Standard input can be read once."""
+        rows = 0
         for batch, done in self._read():
+            rows += len(batch)
             named = batch.rename_columns(list(self.names))
             yield named if columns is None else named.select(list(columns)), done
+        if not rows:
+            raise ValueError(f"{self.label} has names of columns, but no rows.")
 
 
 def open_table(path: str) -> DiskTable:
@@ -182,8 +186,6 @@ def read_whole(disk: DiskTable, columns: Sequence[str], on_batch: Callable[[int]
     for batch, done in disk.batches(columns):
         parts.append(batch)
         on_batch(done)
-    if not sum(map(len, parts)):
-        raise ValueError(f"{disk.label} has names of columns, but no rows.")
     table = pa.Table.from_batches(parts)
     if not disk.is_text:
         return ReadTable(typed(table, dict.fromkeys(columns), disk), ())
