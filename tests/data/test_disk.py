@@ -47,8 +47,16 @@ def test_a_column_is_what_all_its_cells_say(tmp_path):
         (ROWS.replace(",", " , "), "utf-8"),
         (ROWS, "utf-16"),
         (ROWS.rstrip("\n"), "utf-8"),
+        ("\n" * 30 + ROWS, "utf-8"),
+        ("\r\n\r\n" + ROWS.replace("\n", "\r\n"), "utf-8"),
+        ("\n\n" + ROWS, "utf-8-sig"),
+        ("\n\n" + ROWS, "utf-16"),
+        ("\r" + ROWS.replace("\n", "\r"), "utf-8"),
     ],
-    ids=["BOM", "CRLF", "semicolons", "tabs", "bars and empty lines", "decimal comma", "blanks", "UTF-16", "no end"],
+    ids=[
+        *("BOM", "CRLF", "semicolons", "tabs", "bars and empty lines", "decimal comma", "blanks", "UTF-16", "no end"),
+        *("empty lines first", "empty CRLF lines first", "BOM and empty lines", "UTF-16 and empty lines", "CR"),
+    ],
 )
 def test_the_same_rows_however_they_are_written(tmp_path, text, encoding):
     expected = read(written(tmp_path, ROWS)).table
@@ -105,10 +113,20 @@ def test_a_long_head_may_end_within_a_letter(tmp_path, monkeypatch):
         assert len(table) == 41
 
 
+def test_long_cells_and_long_files_of_any_line_end_have_a_head(tmp_path):
+    long = "x" * 200_000
+    assert read(written(tmp_path, f"a,b\n1,{long}\n2,y\n")).table["b"].to_pylist() == [long, "y"]
+    table = read(written(tmp_path, "a,b\r" + "1,2\r" * (csv_file.HEAD // 4))).table
+    assert (table.column_names, len(table)) == (["a", "b"], csv_file.HEAD // 4)
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
         (b"", "is empty"),
+        (b"a" * (2 << 20) + b"\n1\n", "a line that is too long"),
+        (b"a," * (1 << 20) + b"\n1\n", "a line that is too long"),
+        (b"\n\na,b\n1,2\n3\n", "line 5 has 1 cells"),
         (b"\n \n", "is empty"),
         (b"a,b\n", "no rows"),
         (b"a,b\n1,2\n3\n", "line 3 has 1 cells where the names of the columns are 2"),

@@ -10,7 +10,7 @@ import sys
 import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, BinaryIO
@@ -90,12 +90,16 @@ class Stream(io.RawIOBase):
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a file writes its rows, the names of its columns as they stand there, and whether its head is no UTF-8."""
+    """How a file writes its rows, the names of its columns as they stand there, and whether its head is no UTF-8.
+
+    ``empty_lines`` counts those before the names.
+    """
 
     separator: str
     encoding: str
     names: tuple[str, ...]
     is_latin: bool
+    empty_lines: int
 
     @property
     def decimal_comma(self) -> bool:
@@ -110,16 +114,20 @@ def sniff(head: bytes, label: str) -> Dialect:
         raise ValueError(f"{label} is no table: CSV (also .gz), Parquet, Arrow and Feather files are read.")
     # Latin-1 reads any bytes: what they mean is for each cell apart to tell, as for the cells below.
     text = head.decode(encoding, "ignore") if encoding == "utf-16" else head.removeprefix(BOM).decode("latin-1")
-    if len(head) >= HEAD:
-        text = text[: text.rfind("\n") + 1]  # the last line is not whole
     if not text.strip():
         raise ValueError(f"{label} is empty: a table needs a line of column names, and rows.")
-    found = {separator: _records(text, separator) for separator in SEPARATORS}
+    if len(head) >= HEAD:
+        text = text[: max(map(text.rfind, "\r\n")) + 1]  # the last line is not whole
+    rows = text.lstrip("\r\n")
+    empty_lines = len(text.removesuffix(rows).splitlines())
+    found = {separator: _records(rows, separator) for separator in SEPARATORS}
     best = max(SEPARATORS, key=lambda separator: _fitness(found[separator]))
+    if not found[best]:
+        raise ValueError(f"{label} must begin with a line of column names, found a line that is too long for that.")
     names = found[best][0]
     if encoding == "utf-8":
         names = [decoded(name.encode("latin-1")) for name in names]
-    return Dialect(best, encoding, tuple(names), encoding == "utf-8" and not _is_utf8(head))
+    return Dialect(best, encoding, tuple(names), encoding == "utf-8" and not _is_utf8(head), empty_lines)
 
 
 def _is_utf8(head: bytes) -> bool:
@@ -151,7 +159,7 @@ def csv_blocks(
                 use_threads=again is not None,
                 block_size=BLOCK,
                 column_names=list(names),
-                skip_rows_after_names=1,
+                skip_rows_after_names=dialect.empty_lines + 1,
                 encoding=dialect.encoding,
             ),
             arrow_csv.ParseOptions(delimiter=dialect.separator, newlines_in_values=True),
@@ -181,11 +189,12 @@ def _in_words(message: str) -> str:
 
 
 def _records(text: str, separator: str) -> list[list[str]]:
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
-    try:
-        return [record for record in islice(reader, SNIFFED) if record]
-    except csv.Error:  # a field longer than the csv module takes: not this separator
-        return []
+    """Return the first rows, up to one with a field that is longer than the csv module takes."""
+    records = []
+    with suppress(csv.Error):
+        for record in islice(csv.reader(io.StringIO(text, newline=""), delimiter=separator), SNIFFED):
+            records.append(record)
+    return [record for record in records if record]
 
 
 def _fitness(records: list[list[str]]) -> tuple[float, int]:
