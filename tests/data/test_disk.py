@@ -98,6 +98,35 @@ def test_one_stray_word_among_numbers_is_remarked(tmp_path):
     assert found.remarks == ("'x' is read as text since 1 cell is no number, such as 'broken,5'.",)
 
 
+@pytest.mark.parametrize(
+    ("cells", "numbers"),
+    [
+        (["950", "1,234", "2,500"], None),
+        (["-1,234", "", "+12,500"], None),
+        (["1,5", "2,25", "0,125"], [1.5, 2.25, 0.125]),
+        (["0,123", "1,234"], [0.123, 1.234]),
+        (["1,234", "1234,567"], [1.234, 1234.567]),
+        (["1,234", "12,5"], [1.234, 12.5]),
+    ],
+)
+@pytest.mark.parametrize("separator", ["\t", ";", "|"])
+def test_a_comma_that_may_mark_thousands_is_left_as_text(tmp_path, separator, cells, numbers):
+    rows = "".join(f"{cell}{separator}1\n" for cell in cells)
+    path = written(tmp_path, f"x{separator}y\n{rows}")
+    found = read(path)
+    assert found.table["x"].to_pylist() == (numbers or [cell or None for cell in cells])
+    cell = cells[0] if "," in cells[0] else cells[1]
+    both = f"{cell.replace(',', '')} or {cell.replace(',', '.')}"
+    words = (f"'x' is read as text since {cell!r} may mean {both}: write the one that it is.",)
+    assert found.remarks == (() if numbers else words)
+    # What the column held when a model was fitted decides afterwards.
+    disk = open_table(str(path))
+    ((batch, _),) = disk.batches()
+    expected = [float(cell.replace(",", ".")) if cell else None for cell in cells]
+    assert typed(batch, {"x": "number"}, disk)["x"].to_pylist() == expected
+    assert typed(batch, {"x": "category"}, disk)["x"].to_pylist() == [cell or None for cell in cells]
+
+
 def test_dates_in_another_style_are_remarked(tmp_path):
     found = read(written(tmp_path, "d,y\n31.12.2024,1\n1.1.2025,2\n"))
     words = "'d' is read as text: a date is understood if it is written as 2024-12-31, not '31.12.2024'."
