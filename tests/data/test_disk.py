@@ -2,6 +2,7 @@ import contextlib
 import gzip
 import io
 import sys
+import time
 
 import pyarrow as pa
 import pytest
@@ -71,6 +72,17 @@ def test_gzip_is_unpacked_also_in_pieces(tmp_path):
         read(written(tmp_path, packed[:-9], "short.csv.gz"))
     with pytest.raises(ValueError, match="damaged gzip"):
         read(written(tmp_path, packed[:20] + b"no" + packed[22:], "bad.csv.gz"))
+    with pytest.raises(ValueError, match="damaged gzip"):
+        read(written(tmp_path, packed + b"\0\0no", "more.csv.gz"))
+    assert len(read(written(tmp_path, packed + bytes(2000), "padded.csv.gz")).table) == 3
+
+
+def test_gzip_is_unpacked_a_little_at_a_time(monkeypatch):
+    monkeypatch.setattr(csv_file, "HEAD", 1 << 10)
+    text = b"a,b\n" + b"1,2\n" * 100_000
+    stream = csv_file.Stream(io.BytesIO(gzip.compress(text)), "packed")
+    assert len(stream.head) < 2 << 10
+    assert stream.readall() == text
 
 
 def test_quotes_keep_separators_and_line_ends(tmp_path):
@@ -87,6 +99,15 @@ def test_what_is_no_utf8_is_latin1_with_a_remark(tmp_path):
 
 def test_names_become_unique():
     assert unique_names(["a", "a", "a (2)", "", " a "]) == ("a", "a (3)", "a (2)", "column 4", "a (4)")
+
+
+def test_many_names_are_made_unique_in_linear_time():
+    names = [*["x"] * 20_000, *map(str, range(20_000))]
+    started = time.perf_counter()
+    unique = unique_names(names)
+    assert time.perf_counter() - started < 1
+    assert len(set(unique)) == len(names)
+    assert unique[19_999:20_001] == ("x (20000)", "0")
 
 
 def test_one_stray_word_among_numbers_is_remarked(tmp_path):

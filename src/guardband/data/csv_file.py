@@ -37,7 +37,7 @@ class Stream(io.RawIOBase):
         self._file, self._label, self.taken = file, label, 0
         start = self._take(HEAD)
         self._unpacker = zlib.decompressobj(wbits=31) if start.startswith(GZIP) else None
-        self._ready = self._unpacked(start)
+        self._packed, self._ready = (b"", start) if self._unpacker is None else (start, b"")
         while len(self._ready) < HEAD and (more := self._next()):
             self._ready += more
         self.head = self._ready
@@ -61,10 +61,12 @@ class Stream(io.RawIOBase):
 
     def _next(self) -> bytes:
         """Return more of the text, or nothing at the end."""
-        while raw := self._take(HEAD):
+        if self._unpacker is None:
+            return self._take(HEAD)
+        while raw := self._packed or self._take(HEAD):
             if text := self._unpacked(raw):
                 return text
-        if self._unpacker is not None and not self._unpacker.eof:
+        if not self._unpacker.eof:
             raise ValueError(f"{self._label} is cut short: its gzip has no end.")
         return b""
 
@@ -74,17 +76,19 @@ class Stream(io.RawIOBase):
         return raw
 
     def _unpacked(self, raw: bytes) -> bytes:
-        if self._unpacker is None:
-            return raw
-        text = b""
-        while raw:
-            if self._unpacker.eof:  # gzip files may be joined
-                self._unpacker = zlib.decompressobj(wbits=31)
-            try:
-                text += self._unpacker.decompress(raw)
-            except zlib.error as error:
-                raise ValueError(f"{self._label} is a damaged gzip file: {error}.") from None
-            raw = self._unpacker.unused_data
+        """Return some of the text that is packed, and keep the rest as it is: little may become much."""
+        assert self._unpacker is not None
+        if self._unpacker.eof:  # gzip files may be joined, and padded with zeros
+            raw = raw.lstrip(b"\0")
+            if not raw:
+                self._packed = b""
+                return b""
+            self._unpacker = zlib.decompressobj(wbits=31)
+        try:
+            text = self._unpacker.decompress(raw, HEAD)
+        except zlib.error as error:
+            raise ValueError(f"{self._label} is a damaged gzip file: {error}.") from None
+        self._packed = self._unpacker.unconsumed_tail or self._unpacker.unused_data
         return text
 
 

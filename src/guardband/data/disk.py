@@ -160,13 +160,14 @@ def unique_names(names: Sequence[str]) -> tuple[str, ...]:
     ('a', 'a (2)', 'column 3', 'b')
     """
     given = [name.strip() or f"column {i}" for i, name in enumerate(names, 1)]
-    taken, unique = set(given), []
-    for i, name in enumerate(given):
-        again, own = 1, name
+    taken, unique = set(given), dict[str, None]()
+    latest: dict[str, int] = {}
+    for name in given:
+        again, own = latest.get(name, 1), name
         while own in unique or (again > 1 and own in taken):
             again += 1
-            own = f"{given[i]} ({again})"
-        unique.append(own)
+            own = f"{name} ({again})"
+        latest[name], unique[own] = again, None
     return tuple(unique)
 
 
