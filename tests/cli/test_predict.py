@@ -142,3 +142,20 @@ def test_cells_with_separators_and_quotes_come_back(command, small_model, tmp_pa
     said = command("predict", small_model.model_path, tmp_path / "t.csv", "-q")
     first, second = rows_of(said.out)
     assert (first["town"], first["a,b"], second["a,b"]) == ('W "x", y', "two\nlines", "")
+
+
+def test_columns_of_parquet_that_csv_cannot_hold_are_named(command, small_model, tmp_path):
+    table = small_model.table.append_column("many", pa.array([[1]] * len(small_model.table)))
+    parquet.write_table(table, tmp_path / "t.parquet")
+    said = command("predict", small_model.model_path, tmp_path / "t.parquet", "-q")
+    assert "The column 'many' holds list<" in said.complaint
+    assert "which CSV cannot: write Parquet or Arrow, or leave it out." in said.complaint
+    assert command("predict", small_model.model_path, tmp_path / "t.parquet", "-o", tmp_path / "o.arrow").code == 0
+
+
+def test_bytes_of_parquet_are_text_in_csv(command, small_model, tmp_path):
+    for kind in (pa.binary(), pa.large_binary(), pa.binary_view()):
+        table = small_model.table[:2].append_column("name", pa.array([b"K\xf6ln", "Köln".encode()], kind))
+        parquet.write_table(table, tmp_path / "t.parquet")
+        said = command("predict", small_model.model_path, tmp_path / "t.parquet", "-q")
+        assert [row["name"] for row in rows_of(said.out)] == ["Köln", "Köln"]

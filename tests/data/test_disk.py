@@ -1,6 +1,7 @@
 import contextlib
 import gzip
 import io
+import os
 import sys
 import time
 
@@ -12,6 +13,7 @@ from guardband.data import csv_file
 from guardband.data.disk import DiskTable, batch_rows, open_table, read_whole, typed, unique_names
 from guardband.data.encoder import TableEncoder
 from guardband.data.table import read_table
+from guardband.data.text_cells import column_of
 
 ROWS = "a,b,c,d\n1,yes,2024-01-01,x\n2.5,No,2024-01-03 12:00,y\nNA,?,,\n"
 TYPES = {"a": pa.float64(), "b": pa.bool_(), "c": pa.timestamp("us"), "d": pa.string()}
@@ -247,6 +249,15 @@ def test_no_file_and_folders_are_refused(tmp_path):
         open_table(str(tmp_path / "none.csv"))
     with pytest.raises(ValueError, match="found the folder"):
         open_table(str(tmp_path))
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ValueError, match="is read once: pass it by standard input, as -"):
+        open_table(str(tmp_path / "pipe"))
+
+
+def test_a_batch_without_rows_is_read_as_anything():
+    none = pa.array([], pa.string())
+    for kind in ("boolean", "number", "date", "category"):
+        assert len(column_of(none, kind, True)) == 0
 
 
 def test_columnar_files_read_alike_whole_and_in_batches(tmp_path, monkeypatch):

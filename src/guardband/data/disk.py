@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from guardband.data.csv_file import Dialect, Stream, csv_blocks, sniff
 from guardband.data.packages import need_packages
-from guardband.data.text_cells import CellError, Kind, cells_of, column_of, is_latin, kind_of, remark_on
+from guardband.data.text_cells import CellError, Kind, cells_of, column_of, is_bytes, is_latin, kind_of, remark_on
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -65,6 +65,8 @@ def open_table(path: str) -> DiskTable:
         raise ValueError(f"A table must be a file, found the folder {path}.")
     if not file.exists():
         raise FileNotFoundError(f"There is no table at {path}.")
+    if not file.is_file():
+        raise ValueError(f"A table must be a file, found {path}, which is read once: pass it by standard input, as -.")
     with file.open("rb") as opened:
         start = opened.read(8)
     if start.startswith(PARQUET):
@@ -226,8 +228,7 @@ def _typed(name: str, column: Any, kind: Kind | None, disk: DiskTable, first_row
             raise ValueError(_retyped(name, kind, "dates"))
         return column
     is_text = any(is_so(own) for is_so in (types.is_string, types.is_large_string, types.is_string_view))
-    is_bytes = any(is_so(own) for is_so in (types.is_binary, types.is_large_binary, types.is_binary_view))
-    if not is_text and not is_bytes:
+    if not is_text and not is_bytes(own):
         if kind == "date" and not types.is_null(own):
             raise ValueError(_retyped(name, kind, str(own)))
         return column
@@ -235,7 +236,7 @@ def _typed(name: str, column: Any, kind: Kind | None, disk: DiskTable, first_row
         column = column.combine_chunks()
     column = column.cast(pa.string() if is_text else pa.binary())
     if kind is None:
-        return cells_of(column) if is_bytes else column
+        return column if is_text else cells_of(column)
     try:
         return column_of(column, kind, disk.decimal_comma)
     except CellError as error:

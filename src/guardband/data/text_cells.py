@@ -53,13 +53,20 @@ def is_latin(column: pa.Array) -> bool:
     """Return whether a column holds bytes that are no UTF-8."""
     import pyarrow as pa
 
-    if not pa.types.is_binary(column.type):
+    if not is_bytes(column.type):
         return False
     try:
         column.cast(pa.string())
     except pa.ArrowInvalid:
         return True
     return False
+
+
+def is_bytes(kind: pa.DataType) -> bool:
+    """Return whether a type is one of bytes."""
+    import pyarrow as pa
+
+    return any(is_so(kind) for is_so in (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view))
 
 
 def decoded(text: bytes) -> str:
@@ -97,7 +104,7 @@ def doubt_on(cells: pa.Array) -> str | None:
 
 
 def remark_on(cells: pa.Array, decimal_comma: bool) -> str | None:
-    """Return what a reader of a column of text should know: that nearly all of it are numbers, or dates, or in doubt."""
+    """Return what a reader of a column of text should know: that nearly all are numbers, or dates, or all in doubt."""
     import pyarrow.compute as pc
 
     present = cells.drop_null()
@@ -143,7 +150,7 @@ def _booleans(cells: pa.Array, decimal_comma: bool) -> pa.Array:
     words = pc.utf8_lower(cells)
     truth = pc.is_in(words, pa.array(TRUE))
     known = pc.or_(truth, pc.is_in(words, pa.array(FALSE)))
-    if cells.null_count + pc.sum(known).as_py() == len(cells):
+    if cells.null_count + pc.sum(known, min_count=0).as_py() == len(cells):
         return pc.if_else(known, truth, pa.scalar(None, pa.bool_()))
     return _numbers(cells, decimal_comma)  # truth may also come as 1 and 0
 
