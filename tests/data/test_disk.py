@@ -276,6 +276,31 @@ def test_columnar_files_read_alike_whole_and_in_batches(tmp_path, monkeypatch):
         assert read_whole(disk, disk.names).table.equals(table)
 
 
+@pytest.mark.parametrize("names", [["a", "b", "c"], ["a", "b", "a"], ["a", "b", " c"], ["a", "b", "a.b"]])
+def test_some_columns_of_parquet_are_those_of_all(tmp_path, names):
+    table = pa.Table.from_arrays([pa.array([i, i + 1]) for i in range(3)], names=names)
+    parquet.write_table(table, tmp_path / "t.parquet")
+    disk = open_table(str(tmp_path / "t.parquet"))
+    ((whole, _),) = disk.batches()
+    assert whole.schema.names == list(disk.names)
+    for some in (disk.names[::-1], disk.names[:1], disk.names[2:0:-1]):
+        ((batch, done),) = disk.batches(some)
+        assert batch.equals(whole.select(list(some)))
+        assert done == 2
+
+
+def test_columns_of_parquet_that_are_not_wanted_are_not_read(tmp_path):
+    rows = 1000
+    table = pa.table({"a": range(rows), "b": range(rows, 2 * rows), "c": range(2 * rows, 3 * rows)})
+    parquet.write_table(table, tmp_path / "t.parquet", compression="none", use_dictionary=False)
+    whole = (tmp_path / "t.parquet").read_bytes()
+    place = parquet.read_metadata(tmp_path / "t.parquet").row_group(0).column(1).data_page_offset
+    disk = open_table(str(written(tmp_path, whole[:place] + bytes(64) + whole[place + 64 :], "bad.parquet")))
+    assert read_whole(disk, ["c", "a"]).table.equals(table.select(["c", "a"]))
+    with pytest.raises(ValueError, match="cannot be read"):
+        read_whole(disk, ["b"])
+
+
 def test_nested_columns_are_refused_unless_left_out(tmp_path):
     parquet.write_table(pa.table({"x": [1, 2], "many": [[1], [2]]}), tmp_path / "t.parquet")
     disk = open_table(str(tmp_path / "t.parquet"))
@@ -337,7 +362,7 @@ def test_cells_that_say_something_else_are_named(tmp_path, kind, cell, words):
 
 def test_columns_of_another_type_are_refused():
     dates = pa.table({"x": pa.array([1], pa.timestamp("us"))})
-    disk = DiskTable("memory", ("x",), None, None, lambda: iter(()))
+    disk = DiskTable("memory", ("x",), None, None, lambda columns: iter(()))
     with pytest.raises(ValueError, match="held numbers when the model was fitted, found dates"):
         typed(dates, {"x": "number"}, disk)
     with pytest.raises(ValueError, match="held dates when the model was fitted, found int64"):

@@ -143,7 +143,7 @@ def _read_as(disk: DiskTable, wanted: list[str], read: list[str], kinds: dict[st
 def _given(disk: DiskTable, batches: list[Any]) -> DiskTable:
     """Return a table of columns that were read already."""
     names = tuple(batches[0].schema.names) if batches else ()
-    return DiskTable(disk.label, names, None, disk.dialect, lambda: iter([(batch, 0) for batch in batches]))
+    return DiskTable(disk.label, names, None, disk.dialect, lambda columns: iter([(batch, 0) for batch in batches]))
 
 
 def _numbers(column: Any, target: str, disk: DiskTable) -> Any:

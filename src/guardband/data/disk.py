@@ -26,13 +26,16 @@ PARQUET, ARROW, EXCEL = b"PAR1", b"ARROW1", b"PK\x03\x04"
 
 @dataclass(frozen=True)
 class DiskTable:
-    """A table that is read in batches: ``read`` yields each with how much of ``total`` (bytes or rows) is done."""
+    """A table that is read in batches: ``_read`` yields each with how much of ``total`` (bytes or rows) is done.
+
+    It is told which columns are wanted (None: all), and may yield others beside them.
+    """
 
     label: str
     names: tuple[str, ...]
     total: int | None
     dialect: Dialect | None
-    _read: Callable[[], Iterator[tuple[pa.RecordBatch, int]]]
+    _read: Callable[[Sequence[str] | None], Iterator[tuple[pa.RecordBatch, int]]]
 
     @property
     def is_text(self) -> bool:
@@ -47,10 +50,9 @@ class DiskTable:
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[tuple[pa.RecordBatch, int]]:
         """Yield all rows in order, and how much is done; none are an error. Standard input can be read once."""
         rows = 0
-        for batch, done in self._read():
+        for batch, done in self._read(columns):
             rows += len(batch)
-            named = batch.rename_columns(list(self.names))
-            yield named if columns is None else named.select(list(columns)), done
+            yield batch if columns is None else batch.select(list(columns)), done
         if not rows:
             raise ValueError(f"{self.label} has names of columns, but no rows.")
 
@@ -85,7 +87,7 @@ def _open_csv(file: Path | None, stream: Stream, label: str) -> DiskTable:
 
     again = None if file is None else lambda: Stream(file.open("rb"), label)
 
-    def read() -> Iterator[tuple[pa.RecordBatch, int]]:
+    def read(columns: Sequence[str] | None) -> Iterator[tuple[pa.RecordBatch, int]]:
         with closing(stream if again is None else again()) as own:
             for batch in csv_blocks(own, dialect, names, label, again):
                 yield batch, own.taken
@@ -103,18 +105,24 @@ def _open_parquet(path: Path) -> DiskTable:
     except (pa.ArrowException, OSError) as error:
         raise _damaged(path, "Parquet", error) from None
 
-    def read() -> Iterator[tuple[pa.RecordBatch, int]]:
+    unique = unique_names(names)
+    # Parquet finds columns by names as they stand there, in which a dot leads into a column.
+    can_choose = unique == tuple(names) and not any("." in name for name in names)
+
+    def read(columns: Sequence[str] | None) -> Iterator[tuple[pa.RecordBatch, int]]:
         done = 0
+        wanted = set(unique if columns is None or not can_choose else columns)
+        chosen = [name for name in unique if name in wanted]
         try:
             # Columns are read through small buffers: a row group may be larger than memory.
             with parquet.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False) as file:
-                for batch in file.iter_batches(batch_rows(len(names))):
+                for batch in file.iter_batches(batch_rows(len(names)), columns=chosen if can_choose else None):
                     done += len(batch)
-                    yield batch, done
+                    yield batch.rename_columns(chosen), done
         except (pa.ArrowException, OSError) as error:
             raise _damaged(path, "Parquet", error) from None
 
-    return DiskTable(str(path), unique_names(names), about.num_rows, None, read)
+    return DiskTable(str(path), unique, about.num_rows, None, read)
 
 
 def _open_arrow(path: Path) -> DiskTable:
@@ -127,8 +135,9 @@ def _open_arrow(path: Path) -> DiskTable:
             total = sum(file.get_batch(i).num_rows for i in range(file.num_record_batches))
     except (pa.ArrowException, OSError) as error:
         raise _damaged(path, "Arrow", error) from None
+    unique = unique_names(names)
 
-    def read() -> Iterator[tuple[pa.RecordBatch, int]]:
+    def read(columns: Sequence[str] | None) -> Iterator[tuple[pa.RecordBatch, int]]:
         done, size = 0, batch_rows(len(names))
         try:
             with pa.memory_map(str(path)) as source:
@@ -138,11 +147,11 @@ def _open_arrow(path: Path) -> DiskTable:
                     for start in range(0, len(whole), size):
                         part = whole.slice(start, size)
                         done += len(part)
-                        yield part, done
+                        yield part.rename_columns(list(unique)), done
         except (pa.ArrowException, OSError) as error:
             raise _damaged(path, "Arrow", error) from None
 
-    return DiskTable(str(path), unique_names(names), total, None, read)
+    return DiskTable(str(path), unique, total, None, read)
 
 
 def _damaged(path: Path, kind: str, error: Exception) -> ValueError:
