@@ -87,6 +87,13 @@ def test_split_by_time_keeps_the_latest_rows_apart(command, here, monkeypatch):
     assert len(seen["fit"]) + len(seen["calibrate"]) == 450
 
 
+def test_a_target_whose_commas_may_mark_thousands_is_refused(command, tmp_path):
+    (tmp_path / "t.csv").write_text("id\tprice\n1\t950\n2\t1,234\n3\t2,500\n")
+    said = command("fit", tmp_path / "t.csv", "-t", "price", "-o", tmp_path / "m.guardband", "-q")
+    assert "The target 'price' must hold numbers, and in" in said.complaint
+    assert "'1,234' may mean 1234 or 1.234: write the one that it is." in said.complaint
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

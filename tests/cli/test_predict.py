@@ -100,9 +100,10 @@ def test_columns_may_come_in_another_order(command, small_model, tmp_path):
         ),
         (lambda text: text + '1,"Wien",soon,"yes",3\n', "column 'day' held dates"),
         (lambda text: text + '1,"Wien"\n', "line 502 has 2 cells"),
+        (lambda text: text.splitlines()[0] + "\n", "has names of columns, but no rows."),
         (lambda text: text + 'inf,"Wien",2024-01-01,"yes",3\n', "must not contain infinity"),
     ],
-    ids=["missing", "text", "date", "ragged", "infinite"],
+    ids=["missing", "text", "date", "ragged", "no rows", "infinite"],
 )
 def test_bad_tables_are_one_line_and_leave_nothing(command, small_model, tmp_path, monkeypatch, change, words):
     monkeypatch.setattr(csv_file, "BLOCK", 4000)  # so that good batches come before the bad one
@@ -141,3 +142,20 @@ def test_cells_with_separators_and_quotes_come_back(command, small_model, tmp_pa
     said = command("predict", small_model.model_path, tmp_path / "t.csv", "-q")
     first, second = rows_of(said.out)
     assert (first["town"], first["a,b"], second["a,b"]) == ('W "x", y', "two\nlines", "")
+
+
+def test_columns_of_parquet_that_csv_cannot_hold_are_named(command, small_model, tmp_path):
+    table = small_model.table.append_column("many", pa.array([[1]] * len(small_model.table)))
+    parquet.write_table(table, tmp_path / "t.parquet")
+    said = command("predict", small_model.model_path, tmp_path / "t.parquet", "-q")
+    assert "The column 'many' holds list<" in said.complaint
+    assert "which CSV cannot: write Parquet or Arrow, or leave it out." in said.complaint
+    assert command("predict", small_model.model_path, tmp_path / "t.parquet", "-o", tmp_path / "o.arrow").code == 0
+
+
+def test_bytes_of_parquet_are_text_in_csv(command, small_model, tmp_path):
+    for kind in (pa.binary(), pa.large_binary(), pa.binary_view()):
+        table = small_model.table[:2].append_column("name", pa.array([b"K\xf6ln", "Köln".encode()], kind))
+        parquet.write_table(table, tmp_path / "t.parquet")
+        said = command("predict", small_model.model_path, tmp_path / "t.parquet", "-q")
+        assert [row["name"] for row in rows_of(said.out)] == ["Köln", "Köln"]

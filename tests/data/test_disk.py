@@ -1,5 +1,9 @@
+import contextlib
 import gzip
 import io
+import os
+import sys
+import time
 
 import pyarrow as pa
 import pytest
@@ -9,6 +13,7 @@ from guardband.data import csv_file
 from guardband.data.disk import DiskTable, batch_rows, open_table, read_whole, typed, unique_names
 from guardband.data.encoder import TableEncoder
 from guardband.data.table import read_table
+from guardband.data.text_cells import column_of
 
 ROWS = "a,b,c,d\n1,yes,2024-01-01,x\n2.5,No,2024-01-03 12:00,y\nNA,?,,\n"
 TYPES = {"a": pa.float64(), "b": pa.bool_(), "c": pa.timestamp("us"), "d": pa.string()}
@@ -45,8 +50,16 @@ def test_a_column_is_what_all_its_cells_say(tmp_path):
         (ROWS.replace(",", " , "), "utf-8"),
         (ROWS, "utf-16"),
         (ROWS.rstrip("\n"), "utf-8"),
+        ("\n" * 30 + ROWS, "utf-8"),
+        ("\r\n\r\n" + ROWS.replace("\n", "\r\n"), "utf-8"),
+        ("\n\n" + ROWS, "utf-8-sig"),
+        ("\n\n" + ROWS, "utf-16"),
+        ("\r" + ROWS.replace("\n", "\r"), "utf-8"),
     ],
-    ids=["BOM", "CRLF", "semicolons", "tabs", "bars and empty lines", "decimal comma", "blanks", "UTF-16", "no end"],
+    ids=[
+        *("BOM", "CRLF", "semicolons", "tabs", "bars and empty lines", "decimal comma", "blanks", "UTF-16", "no end"),
+        *("empty lines first", "empty CRLF lines first", "BOM and empty lines", "UTF-16 and empty lines", "CR"),
+    ],
 )
 def test_the_same_rows_however_they_are_written(tmp_path, text, encoding):
     expected = read(written(tmp_path, ROWS)).table
@@ -61,6 +74,17 @@ def test_gzip_is_unpacked_also_in_pieces(tmp_path):
         read(written(tmp_path, packed[:-9], "short.csv.gz"))
     with pytest.raises(ValueError, match="damaged gzip"):
         read(written(tmp_path, packed[:20] + b"no" + packed[22:], "bad.csv.gz"))
+    with pytest.raises(ValueError, match="damaged gzip"):
+        read(written(tmp_path, packed + b"\0\0no", "more.csv.gz"))
+    assert len(read(written(tmp_path, packed + bytes(2000), "padded.csv.gz")).table) == 3
+
+
+def test_gzip_is_unpacked_a_little_at_a_time(monkeypatch):
+    monkeypatch.setattr(csv_file, "HEAD", 1 << 10)
+    text = b"a,b\n" + b"1,2\n" * 100_000
+    stream = csv_file.Stream(io.BytesIO(gzip.compress(text)), "packed")
+    assert len(stream.head) < 2 << 10
+    assert stream.readall() == text
 
 
 def test_quotes_keep_separators_and_line_ends(tmp_path):
@@ -79,6 +103,15 @@ def test_names_become_unique():
     assert unique_names(["a", "a", "a (2)", "", " a "]) == ("a", "a (3)", "a (2)", "column 4", "a (4)")
 
 
+def test_many_names_are_made_unique_in_linear_time():
+    names = [*["x"] * 20_000, *map(str, range(20_000))]
+    started = time.perf_counter()
+    unique = unique_names(names)
+    assert time.perf_counter() - started < 1
+    assert len(set(unique)) == len(names)
+    assert unique[19_999:20_001] == ("x (20000)", "0")
+
+
 def test_one_stray_word_among_numbers_is_remarked(tmp_path):
     cells = [*map(str, range(50)), "broken"]
     found = read(written(tmp_path, "x,y\n" + "".join(f"{cell},1\n" for cell in cells)))
@@ -86,6 +119,35 @@ def test_one_stray_word_among_numbers_is_remarked(tmp_path):
     assert found.remarks == ("'x' is read as text since 1 cell is no number, such as 'broken'.",)
     found = read(written(tmp_path, "x;y\n" + "".join(f"{cell},5;1\n" for cell in cells)))
     assert found.remarks == ("'x' is read as text since 1 cell is no number, such as 'broken,5'.",)
+
+
+@pytest.mark.parametrize(
+    ("cells", "numbers"),
+    [
+        (["950", "1,234", "2,500"], None),
+        (["-1,234", "", "+12,500"], None),
+        (["1,5", "2,25", "0,125"], [1.5, 2.25, 0.125]),
+        (["0,123", "1,234"], [0.123, 1.234]),
+        (["1,234", "1234,567"], [1.234, 1234.567]),
+        (["1,234", "12,5"], [1.234, 12.5]),
+    ],
+)
+@pytest.mark.parametrize("separator", ["\t", ";", "|"])
+def test_a_comma_that_may_mark_thousands_is_left_as_text(tmp_path, separator, cells, numbers):
+    rows = "".join(f"{cell}{separator}1\n" for cell in cells)
+    path = written(tmp_path, f"x{separator}y\n{rows}")
+    found = read(path)
+    assert found.table["x"].to_pylist() == (numbers or [cell or None for cell in cells])
+    cell = cells[0] if "," in cells[0] else cells[1]
+    both = f"{cell.replace(',', '')} or {cell.replace(',', '.')}"
+    words = (f"'x' is read as text since {cell!r} may mean {both}: write the one that it is.",)
+    assert found.remarks == (() if numbers else words)
+    # What the column held when a model was fitted decides afterwards.
+    disk = open_table(str(path))
+    ((batch, _),) = disk.batches()
+    expected = [float(cell.replace(",", ".")) if cell else None for cell in cells]
+    assert typed(batch, {"x": "number"}, disk)["x"].to_pylist() == expected
+    assert typed(batch, {"x": "category"}, disk)["x"].to_pylist() == [cell or None for cell in cells]
 
 
 def test_dates_in_another_style_are_remarked(tmp_path):
@@ -103,10 +165,20 @@ def test_a_long_head_may_end_within_a_letter(tmp_path, monkeypatch):
         assert len(table) == 41
 
 
+def test_long_cells_and_long_files_of_any_line_end_have_a_head(tmp_path):
+    long = "x" * 200_000
+    assert read(written(tmp_path, f"a,b\n1,{long}\n2,y\n")).table["b"].to_pylist() == [long, "y"]
+    table = read(written(tmp_path, "a,b\r" + "1,2\r" * (csv_file.HEAD // 4))).table
+    assert (table.column_names, len(table)) == (["a", "b"], csv_file.HEAD // 4)
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
         (b"", "is empty"),
+        (b"a" * (2 << 20) + b"\n1\n", "a line that is too long"),
+        (b"a," * (1 << 20) + b"\n1\n", "a line that is too long"),
+        (b"\n\na,b\n1,2\n3\n", "line 5 has 1 cells"),
         (b"\n \n", "is empty"),
         (b"a,b\n", "no rows"),
         (b"a,b\n1,2\n3\n", "line 3 has 1 cells where the names of the columns are 2"),
@@ -145,11 +217,47 @@ def test_a_file_may_be_left_in_the_middle(tmp_path, monkeypatch):
         batches.close()
 
 
+@pytest.mark.parametrize(
+    "text", [b"a,b\n", b"a,b\n1,2\n3\n", b"a,b\n" + b"1,2\n" * 50_000], ids=["empty", "ragged", "left"]
+)
+def test_no_thread_holds_a_file_that_was_read(tmp_path, monkeypatch, text):
+    """One that lets go of it when Python ends aborts the process."""
+
+    class Seen(io.BufferedReader):
+        def __init__(self, *arguments):
+            super().__init__(*arguments)
+            files.append(self)
+
+    files = []
+    monkeypatch.setattr("io.BufferedReader", Seen)
+    monkeypatch.setattr(csv_file, "BLOCK", 1 << 12)
+    (alone,) = [sys.getrefcount(one) for one in [object()]]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(60)  # no thread gets its turn by chance
+    try:
+        for _ in range(10):
+            with contextlib.suppress(ValueError):
+                next(open_table(str(written(tmp_path, text))).batches(), None)
+            assert {sys.getrefcount(file) for file in files} == {alone}
+            files.clear()
+    finally:
+        sys.setswitchinterval(interval)
+
+
 def test_no_file_and_folders_are_refused(tmp_path):
     with pytest.raises(FileNotFoundError, match="no table at"):
         open_table(str(tmp_path / "none.csv"))
     with pytest.raises(ValueError, match="found the folder"):
         open_table(str(tmp_path))
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ValueError, match="is read once: pass it by standard input, as -"):
+        open_table(str(tmp_path / "pipe"))
+
+
+def test_a_batch_without_rows_is_read_as_anything():
+    none = pa.array([], pa.string())
+    for kind in ("boolean", "number", "date", "category"):
+        assert len(column_of(none, kind, True)) == 0
 
 
 def test_columnar_files_read_alike_whole_and_in_batches(tmp_path, monkeypatch):
@@ -166,6 +274,31 @@ def test_columnar_files_read_alike_whole_and_in_batches(tmp_path, monkeypatch):
         assert max(len(batch) for batch, _ in parts) <= 1024
         assert pa.Table.from_batches([batch for batch, _ in parts]).equals(table)
         assert read_whole(disk, disk.names).table.equals(table)
+
+
+@pytest.mark.parametrize("names", [["a", "b", "c"], ["a", "b", "a"], ["a", "b", " c"], ["a", "b", "a.b"]])
+def test_some_columns_of_parquet_are_those_of_all(tmp_path, names):
+    table = pa.Table.from_arrays([pa.array([i, i + 1]) for i in range(3)], names=names)
+    parquet.write_table(table, tmp_path / "t.parquet")
+    disk = open_table(str(tmp_path / "t.parquet"))
+    ((whole, _),) = disk.batches()
+    assert whole.schema.names == list(disk.names)
+    for some in (disk.names[::-1], disk.names[:1], disk.names[2:0:-1]):
+        ((batch, done),) = disk.batches(some)
+        assert batch.equals(whole.select(list(some)))
+        assert done == 2
+
+
+def test_columns_of_parquet_that_are_not_wanted_are_not_read(tmp_path):
+    rows = 1000
+    table = pa.table({"a": range(rows), "b": range(rows, 2 * rows), "c": range(2 * rows, 3 * rows)})
+    parquet.write_table(table, tmp_path / "t.parquet", compression="none", use_dictionary=False)
+    whole = (tmp_path / "t.parquet").read_bytes()
+    place = parquet.read_metadata(tmp_path / "t.parquet").row_group(0).column(1).data_page_offset
+    disk = open_table(str(written(tmp_path, whole[:place] + bytes(64) + whole[place + 64 :], "bad.parquet")))
+    assert read_whole(disk, ["c", "a"]).table.equals(table.select(["c", "a"]))
+    with pytest.raises(ValueError, match="cannot be read"):
+        read_whole(disk, ["b"])
 
 
 def test_nested_columns_are_refused_unless_left_out(tmp_path):
@@ -229,7 +362,7 @@ def test_cells_that_say_something_else_are_named(tmp_path, kind, cell, words):
 
 def test_columns_of_another_type_are_refused():
     dates = pa.table({"x": pa.array([1], pa.timestamp("us"))})
-    disk = DiskTable("memory", ("x",), None, None, lambda: iter(()))
+    disk = DiskTable("memory", ("x",), None, None, lambda columns: iter(()))
     with pytest.raises(ValueError, match="held numbers when the model was fitted, found dates"):
         typed(dates, {"x": "number"}, disk)
     with pytest.raises(ValueError, match="held dates when the model was fitted, found int64"):

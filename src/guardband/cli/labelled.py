@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from guardband.cli.console import Voice
 from guardband.data.disk import DiskTable, read_whole, typed
-from guardband.data.text_cells import CellError, Kind, column_of
+from guardband.data.text_cells import CellError, Kind, column_of, doubt_on
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -143,15 +143,19 @@ def _read_as(disk: DiskTable, wanted: list[str], read: list[str], kinds: dict[st
 def _given(disk: DiskTable, batches: list[Any]) -> DiskTable:
     """Return a table of columns that were read already."""
     names = tuple(batches[0].schema.names) if batches else ()
-    return DiskTable(disk.label, names, None, disk.dialect, lambda: iter([(batch, 0) for batch in batches]))
+    return DiskTable(disk.label, names, None, disk.dialect, lambda columns: iter([(batch, 0) for batch in batches]))
 
 
 def _numbers(column: Any, target: str, disk: DiskTable) -> Any:
     import pyarrow as pa
 
     if pa.types.is_string(column.type):
+        cells = column.combine_chunks()
+        doubt = doubt_on(cells) if disk.decimal_comma else None
+        if doubt:
+            raise ValueError(f"The target {target!r} must hold numbers, and in {disk.label} {doubt}.")
         try:
-            column = column_of(column.combine_chunks(), "number", disk.decimal_comma)
+            column = column_of(cells, "number", disk.decimal_comma)
         except CellError as error:
             raise ValueError(
                 f"The target {target!r} must hold numbers, found {error.text!r} in row {error.place + 1:,} of "

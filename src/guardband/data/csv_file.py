@@ -6,9 +6,11 @@ import codecs
 import csv
 import io
 import re
+import sys
+import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, BinaryIO
@@ -22,6 +24,7 @@ SEPARATORS = (",", ";", "\t", "|")
 HEAD = 1 << 20
 BLOCK = 4 << 20
 SNIFFED = 20
+LETTING_GO = 1.0
 GZIP = b"\x1f\x8b"
 BOM = b"\xef\xbb\xbf"
 UTF16 = (b"\xff\xfe", b"\xfe\xff")
@@ -34,7 +37,7 @@ class Stream(io.RawIOBase):
         self._file, self._label, self.taken = file, label, 0
         start = self._take(HEAD)
         self._unpacker = zlib.decompressobj(wbits=31) if start.startswith(GZIP) else None
-        self._ready = self._unpacked(start)
+        self._packed, self._ready = (b"", start) if self._unpacker is None else (start, b"")
         while len(self._ready) < HEAD and (more := self._next()):
             self._ready += more
         self.head = self._ready
@@ -58,10 +61,12 @@ class Stream(io.RawIOBase):
 
     def _next(self) -> bytes:
         """Return more of the text, or nothing at the end."""
-        while raw := self._take(HEAD):
+        if self._unpacker is None:
+            return self._take(HEAD)
+        while raw := self._packed or self._take(HEAD):
             if text := self._unpacked(raw):
                 return text
-        if self._unpacker is not None and not self._unpacker.eof:
+        if not self._unpacker.eof:
             raise ValueError(f"{self._label} is cut short: its gzip has no end.")
         return b""
 
@@ -71,28 +76,34 @@ class Stream(io.RawIOBase):
         return raw
 
     def _unpacked(self, raw: bytes) -> bytes:
-        if self._unpacker is None:
-            return raw
-        text = b""
-        while raw:
-            if self._unpacker.eof:  # gzip files may be joined
-                self._unpacker = zlib.decompressobj(wbits=31)
-            try:
-                text += self._unpacker.decompress(raw)
-            except zlib.error as error:
-                raise ValueError(f"{self._label} is a damaged gzip file: {error}.") from None
-            raw = self._unpacker.unused_data
+        """Return some of the text that is packed, and keep the rest as it is: little may become much."""
+        assert self._unpacker is not None
+        if self._unpacker.eof:  # gzip files may be joined, and padded with zeros
+            raw = raw.lstrip(b"\0")
+            if not raw:
+                self._packed = b""
+                return b""
+            self._unpacker = zlib.decompressobj(wbits=31)
+        try:
+            text = self._unpacker.decompress(raw, HEAD)
+        except zlib.error as error:
+            raise ValueError(f"{self._label} is a damaged gzip file: {error}.") from None
+        self._packed = self._unpacker.unconsumed_tail or self._unpacker.unused_data
         return text
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a file writes its rows, the names of its columns as they stand there, and whether its head is no UTF-8."""
+    """How a file writes its rows, the names of its columns as they stand there, and whether its head is no UTF-8.
+
+    ``empty_lines`` counts those before the names.
+    """
 
     separator: str
     encoding: str
     names: tuple[str, ...]
     is_latin: bool
+    empty_lines: int
 
     @property
     def decimal_comma(self) -> bool:
@@ -107,16 +118,20 @@ def sniff(head: bytes, label: str) -> Dialect:
         raise ValueError(f"{label} is no table: CSV (also .gz), Parquet, Arrow and Feather files are read.")
     # Latin-1 reads any bytes: what they mean is for each cell apart to tell, as for the cells below.
     text = head.decode(encoding, "ignore") if encoding == "utf-16" else head.removeprefix(BOM).decode("latin-1")
-    if len(head) >= HEAD:
-        text = text[: text.rfind("\n") + 1]  # the last line is not whole
     if not text.strip():
         raise ValueError(f"{label} is empty: a table needs a line of column names, and rows.")
-    found = {separator: _records(text, separator) for separator in SEPARATORS}
+    if len(head) >= HEAD:
+        text = text[: max(map(text.rfind, "\r\n")) + 1]  # the last line is not whole
+    rows = text.lstrip("\r\n")
+    empty_lines = len(text.removesuffix(rows).splitlines())
+    found = {separator: _records(rows, separator) for separator in SEPARATORS}
     best = max(SEPARATORS, key=lambda separator: _fitness(found[separator]))
+    if not found[best]:
+        raise ValueError(f"{label} must begin with a line of column names, found a line that is too long for that.")
     names = found[best][0]
     if encoding == "utf-8":
         names = [decoded(name.encode("latin-1")) for name in names]
-    return Dialect(best, encoding, tuple(names), encoding == "utf-8" and not _is_utf8(head))
+    return Dialect(best, encoding, tuple(names), encoding == "utf-8" and not _is_utf8(head), empty_lines)
 
 
 def _is_utf8(head: bytes) -> bool:
@@ -137,14 +152,18 @@ def csv_blocks(
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
+    file = io.BufferedReader(stream, HEAD)
+    alone = sys.getrefcount(file)
+    reader = None
     try:
         reader = arrow_csv.open_csv(
-            io.BufferedReader(stream, HEAD),
+            # A buffer of Arrow's own: its threads keep blocks of text, and none of them shall be an object of Python.
+            pa.BufferedInputStream(pa.PythonFile(file, "r"), HEAD),
             arrow_csv.ReadOptions(
                 use_threads=again is not None,
                 block_size=BLOCK,
                 column_names=list(names),
-                skip_rows_after_names=1,
+                skip_rows_after_names=dialect.empty_lines + 1,
                 encoding=dialect.encoding,
             ),
             arrow_csv.ParseOptions(delimiter=dialect.separator, newlines_in_values=True),
@@ -157,6 +176,12 @@ def csv_blocks(
                 for _ in csv_blocks(own, dialect, names, label, None):
                     pass
         raise ValueError(f"{label}: {_in_words(str(error))}") from None
+    finally:
+        # A thread of Arrow that lets go of the file while Python ends would abort the process.
+        del reader
+        until = time.monotonic() + LETTING_GO
+        while sys.getrefcount(file) > alone and time.monotonic() < until:
+            time.sleep(0.001)
 
 
 def _in_words(message: str) -> str:
@@ -168,11 +193,12 @@ def _in_words(message: str) -> str:
 
 
 def _records(text: str, separator: str) -> list[list[str]]:
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
-    try:
-        return [record for record in islice(reader, SNIFFED) if record]
-    except csv.Error:  # a field longer than the csv module takes: not this separator
-        return []
+    """Return the first rows, up to one with a field that is longer than the csv module takes."""
+    records = []
+    with suppress(csv.Error):
+        for record in islice(csv.reader(io.StringIO(text, newline=""), delimiter=separator), SNIFFED):
+            records.append(record)
+    return [record for record in records if record]
 
 
 def _fitness(records: list[list[str]]) -> tuple[float, int]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from guardband.data.csv_file import Dialect, Stream, csv_blocks, sniff
 from guardband.data.packages import need_packages
-from guardband.data.text_cells import CellError, Kind, cells_of, column_of, is_latin, kind_of, remark_on
+from guardband.data.text_cells import CellError, Kind, cells_of, column_of, is_bytes, is_latin, kind_of, remark_on
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,13 +26,16 @@ PARQUET, ARROW, EXCEL = b"PAR1", b"ARROW1", b"PK\x03\x04"
 
 @dataclass(frozen=True)
 class DiskTable:
-    """A table that is read in batches: ``read`` yields each with how much of ``total`` (bytes or rows) is done."""
+    """A table that is read in batches: ``_read`` yields each with how much of ``total`` (bytes or rows) is done.
+
+    It is told which columns are wanted (None: all), and may yield others beside them.
+    """
 
     label: str
     names: tuple[str, ...]
     total: int | None
     dialect: Dialect | None
-    _read: Callable[[], Iterator[tuple[pa.RecordBatch, int]]]
+    _read: Callable[[Sequence[str] | None], Iterator[tuple[pa.RecordBatch, int]]]
 
     @property
     def is_text(self) -> bool:
@@ -45,10 +48,13 @@ class DiskTable:
         return self.dialect is not None and self.dialect.decimal_comma
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[tuple[pa.RecordBatch, int]]:
-        """Yield all rows in order, and how much is done; standard input can be read once."""
-        for batch, done in self._read():
-            named = batch.rename_columns(list(self.names))
-            yield named if columns is None else named.select(list(columns)), done
+        """Yield all rows in order, and how much is done; none are an error. Standard input can be read once."""
+        rows = 0
+        for batch, done in self._read(columns):
+            rows += len(batch)
+            yield batch if columns is None else batch.select(list(columns)), done
+        if not rows:
+            raise ValueError(f"{self.label} has names of columns, but no rows.")
 
 
 def open_table(path: str) -> DiskTable:
@@ -61,6 +67,8 @@ def open_table(path: str) -> DiskTable:
         raise ValueError(f"A table must be a file, found the folder {path}.")
     if not file.exists():
         raise FileNotFoundError(f"There is no table at {path}.")
+    if not file.is_file():
+        raise ValueError(f"A table must be a file, found {path}, which is read once: pass it by standard input, as -.")
     with file.open("rb") as opened:
         start = opened.read(8)
     if start.startswith(PARQUET):
@@ -79,7 +87,7 @@ def _open_csv(file: Path | None, stream: Stream, label: str) -> DiskTable:
 
     again = None if file is None else lambda: Stream(file.open("rb"), label)
 
-    def read() -> Iterator[tuple[pa.RecordBatch, int]]:
+    def read(columns: Sequence[str] | None) -> Iterator[tuple[pa.RecordBatch, int]]:
         with closing(stream if again is None else again()) as own:
             for batch in csv_blocks(own, dialect, names, label, again):
                 yield batch, own.taken
@@ -97,18 +105,24 @@ def _open_parquet(path: Path) -> DiskTable:
     except (pa.ArrowException, OSError) as error:
         raise _damaged(path, "Parquet", error) from None
 
-    def read() -> Iterator[tuple[pa.RecordBatch, int]]:
+    unique = unique_names(names)
+    # Parquet finds columns by names as they stand there, in which a dot leads into a column.
+    can_choose = unique == tuple(names) and not any("." in name for name in names)
+
+    def read(columns: Sequence[str] | None) -> Iterator[tuple[pa.RecordBatch, int]]:
         done = 0
+        wanted = set(unique if columns is None or not can_choose else columns)
+        chosen = [name for name in unique if name in wanted]
         try:
             # Columns are read through small buffers: a row group may be larger than memory.
             with parquet.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False) as file:
-                for batch in file.iter_batches(batch_rows(len(names))):
+                for batch in file.iter_batches(batch_rows(len(names)), columns=chosen if can_choose else None):
                     done += len(batch)
-                    yield batch, done
+                    yield batch.rename_columns(chosen), done
         except (pa.ArrowException, OSError) as error:
             raise _damaged(path, "Parquet", error) from None
 
-    return DiskTable(str(path), unique_names(names), about.num_rows, None, read)
+    return DiskTable(str(path), unique, about.num_rows, None, read)
 
 
 def _open_arrow(path: Path) -> DiskTable:
@@ -121,8 +135,9 @@ def _open_arrow(path: Path) -> DiskTable:
             total = sum(file.get_batch(i).num_rows for i in range(file.num_record_batches))
     except (pa.ArrowException, OSError) as error:
         raise _damaged(path, "Arrow", error) from None
+    unique = unique_names(names)
 
-    def read() -> Iterator[tuple[pa.RecordBatch, int]]:
+    def read(columns: Sequence[str] | None) -> Iterator[tuple[pa.RecordBatch, int]]:
         done, size = 0, batch_rows(len(names))
         try:
             with pa.memory_map(str(path)) as source:
@@ -132,11 +147,11 @@ def _open_arrow(path: Path) -> DiskTable:
                     for start in range(0, len(whole), size):
                         part = whole.slice(start, size)
                         done += len(part)
-                        yield part, done
+                        yield part.rename_columns(list(unique)), done
         except (pa.ArrowException, OSError) as error:
             raise _damaged(path, "Arrow", error) from None
 
-    return DiskTable(str(path), unique_names(names), total, None, read)
+    return DiskTable(str(path), unique, total, None, read)
 
 
 def _damaged(path: Path, kind: str, error: Exception) -> ValueError:
@@ -156,13 +171,14 @@ def unique_names(names: Sequence[str]) -> tuple[str, ...]:
     ('a', 'a (2)', 'column 3', 'b')
     """
     given = [name.strip() or f"column {i}" for i, name in enumerate(names, 1)]
-    taken, unique = set(given), []
-    for i, name in enumerate(given):
-        again, own = 1, name
+    taken, unique = set(given), dict[str, None]()
+    latest: dict[str, int] = {}
+    for name in given:
+        again, own = latest.get(name, 1), name
         while own in unique or (again > 1 and own in taken):
             again += 1
-            own = f"{given[i]} ({again})"
-        unique.append(own)
+            own = f"{name} ({again})"
+        latest[name], unique[own] = again, None
     return tuple(unique)
 
 
@@ -182,8 +198,6 @@ def read_whole(disk: DiskTable, columns: Sequence[str], on_batch: Callable[[int]
     for batch, done in disk.batches(columns):
         parts.append(batch)
         on_batch(done)
-    if not sum(map(len, parts)):
-        raise ValueError(f"{disk.label} has names of columns, but no rows.")
     table = pa.Table.from_batches(parts)
     if not disk.is_text:
         return ReadTable(typed(table, dict.fromkeys(columns), disk), ())
@@ -223,8 +237,7 @@ def _typed(name: str, column: Any, kind: Kind | None, disk: DiskTable, first_row
             raise ValueError(_retyped(name, kind, "dates"))
         return column
     is_text = any(is_so(own) for is_so in (types.is_string, types.is_large_string, types.is_string_view))
-    is_bytes = any(is_so(own) for is_so in (types.is_binary, types.is_large_binary, types.is_binary_view))
-    if not is_text and not is_bytes:
+    if not is_text and not is_bytes(own):
         if kind == "date" and not types.is_null(own):
             raise ValueError(_retyped(name, kind, str(own)))
         return column
@@ -232,7 +245,7 @@ def _typed(name: str, column: Any, kind: Kind | None, disk: DiskTable, first_row
         column = column.combine_chunks()
     column = column.cast(pa.string() if is_text else pa.binary())
     if kind is None:
-        return cells_of(column) if is_bytes else column
+        return column if is_text else cells_of(column)
     try:
         return column_of(column, kind, disk.decimal_comma)
     except CellError as error:

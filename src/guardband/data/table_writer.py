@@ -69,13 +69,14 @@ class CsvWriter:
 
     def write(self, table: pa.Table) -> None:
         """Write more rows, after the names of the columns."""
+        lines = csv_lines(table, self._separator) if len(table) else None
         if not self.names:
             self.names = table.column_names
             line = io.StringIO()
             csv.writer(line, delimiter=self._separator, lineterminator="\n").writerow(self.names)
             self._file.write(line.getvalue().encode())
-        if len(table):
-            self._file.write(csv_lines(table, self._separator))
+        if lines is not None:
+            self._file.write(lines)
 
 
 def csv_lines(table: pa.Table, separator: str) -> memoryview:
@@ -83,11 +84,22 @@ def csv_lines(table: pa.Table, separator: str) -> memoryview:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    columns = [_quoted(as_text(table[name].combine_chunks()), separator) for name in table.column_names]
+    columns = [_quoted(_text(name, table[name]), separator) for name in table.column_names]
     lines = pc.binary_join_element_wise(*columns, separator, null_handling="replace", null_replacement="")
     ended = pc.binary_join_element_wise(lines, "", "\n")
     buffer = (ended.combine_chunks() if isinstance(ended, pa.ChunkedArray) else ended).buffers()[2]
     return memoryview(buffer)
+
+
+def _text(name: str, column: Any) -> Any:
+    import pyarrow as pa
+
+    try:
+        return as_text(column.combine_chunks())
+    except pa.ArrowNotImplementedError:
+        raise ValueError(
+            f"The column {name!r} holds {column.type}, which CSV cannot: write Parquet or Arrow, or leave it out."
+        ) from None
 
 
 def _quoted(column: Any, separator: str) -> Any:

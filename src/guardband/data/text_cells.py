@@ -19,6 +19,7 @@ LOOKED_AT = 1000
 NEARLY = 0.9
 NUMBER = r"^[+-]?(\d+[.]?\d*|[.]\d+)([eE][+-]?\d+)?$"
 DECIMAL_COMMA = r"^([+-]?\d*),(\d+)$"
+THOUSANDS = r"^[+-]?[1-9]\d{0,2},\d{3}$"
 OTHER_DATE = r"^\d{1,4}[./-]\d{1,2}[./-]\d{1,4}\b"
 
 
@@ -52,13 +53,20 @@ def is_latin(column: pa.Array) -> bool:
     """Return whether a column holds bytes that are no UTF-8."""
     import pyarrow as pa
 
-    if not pa.types.is_binary(column.type):
+    if not is_bytes(column.type):
         return False
     try:
         column.cast(pa.string())
     except pa.ArrowInvalid:
         return True
     return False
+
+
+def is_bytes(kind: pa.DataType) -> bool:
+    """Return whether a type is one of bytes."""
+    import pyarrow as pa
+
+    return any(is_so(kind) for is_so in (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view))
 
 
 def decoded(text: bytes) -> str:
@@ -78,16 +86,32 @@ def kind_of(cells: pa.Array, decimal_comma: bool) -> Kind:
     kinds: tuple[Unit, ...] = ("boolean", "number", "date")
     for part in (cells.drop_null()[:LOOKED_AT], cells):
         kinds = tuple(kind for kind in kinds if _says(part, kind, decimal_comma))
+    if "number" in kinds and decimal_comma and doubt_on(cells):
+        return "category"
     return kinds[0] if kinds else "category"
 
 
+def doubt_on(cells: pa.Array) -> str | None:
+    """Return what to say of numbers if all that have a comma have it as 1,234 does: thousands look so, and decimals."""
+    import pyarrow.compute as pc
+
+    commas = cells.drop_null()
+    commas = commas.filter(pc.match_substring(commas, ","))
+    if not len(commas) or not pc.all(pc.match_substring_regex(commas, THOUSANDS)).as_py():
+        return None
+    cell = commas[0].as_py()
+    return f"{cell!r} may mean {cell.replace(',', '')} or {cell.replace(',', '.')}: write the one that it is"
+
+
 def remark_on(cells: pa.Array, decimal_comma: bool) -> str | None:
-    """Return what a reader of a column of text should know: that nearly all of it are numbers, or dates."""
+    """Return what a reader of a column of text should know: that nearly all are numbers, or dates, or all in doubt."""
     import pyarrow.compute as pc
 
     present = cells.drop_null()
     numbers = pc.replace_substring_regex(present, DECIMAL_COMMA, r"\1.\2") if decimal_comma else present
     odd = present.filter(pc.invert(pc.match_substring_regex(numbers, NUMBER)))
+    if not len(odd) and (doubt := doubt_on(present)):
+        return f"is read as text since {doubt}"
     if 0 < len(odd) <= (1 - NEARLY) * len(present):
         count = "1 cell is" if len(odd) == 1 else f"{len(odd):,} cells are"
         return f"is read as text since {count} no number, such as {odd[0].as_py()!r}"
@@ -126,7 +150,7 @@ def _booleans(cells: pa.Array, decimal_comma: bool) -> pa.Array:
     words = pc.utf8_lower(cells)
     truth = pc.is_in(words, pa.array(TRUE))
     known = pc.or_(truth, pc.is_in(words, pa.array(FALSE)))
-    if cells.null_count + pc.sum(known).as_py() == len(cells):
+    if cells.null_count + pc.sum(known, min_count=0).as_py() == len(cells):
         return pc.if_else(known, truth, pa.scalar(None, pa.bool_()))
     return _numbers(cells, decimal_comma)  # truth may also come as 1 and 0
 
