@@ -116,7 +116,7 @@ def test_bad_places_and_wishes_are_one_line(command, small_model, tmp_path):
     model, table = small_model.model_path, small_model.path
     assert "must end in one of .csv" in command("predict", model, table, "-o", tmp_path / "out.xlsx").complaint
     assert "folder that exists" in command("predict", model, table, "-o", tmp_path / "no" / "out.csv").complaint
-    assert "is the table that is read" in command("predict", model, table, "-o", table).complaint
+    assert "is read by this command" in command("predict", model, table, "-o", table).complaint
     assert "cannot both go" in command("predict", model, table, "--json").complaint
     assert "no model file" in command("predict", tmp_path / "no.guardband", table, "-o", tmp_path / "o.csv").complaint
     assert "no table at" in command("predict", model, tmp_path / "no.csv", "-o", tmp_path / "o.csv").complaint

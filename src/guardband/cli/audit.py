@@ -9,6 +9,7 @@ import typer
 
 from guardband.cli.console import Voice, table
 from guardband.cli.options import Device, Json, Quiet, need_column
+from guardband.cli.places import need_places
 
 if TYPE_CHECKING:
     from guardband.cli.labelled import Labelled
@@ -67,9 +68,7 @@ def audit(
     from guardband.report.page import write_report
 
     voice = Voice(quiet, as_json)
-    for path in (recalibrate, report):
-        if path is not None and (path.is_dir() or not path.parent.is_dir()):
-            raise ValueError(f"Results are written to a file in a folder that exists, found the path {path}.")
+    need_places((recalibrate, report), (model_path, table_path))
     if not 0 < significance < 1:
         raise ValueError(f"significance must lie strictly between 0 and 1, found {significance}.")
     model, rows = _read(model_path, table_path, target, group, time, device, voice)

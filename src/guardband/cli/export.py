@@ -10,6 +10,7 @@ import typer
 
 from guardband.cli.console import Voice
 from guardband.cli.options import Json, Quiet
+from guardband.cli.places import need_places
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,8 +44,7 @@ def export(
     need_packages("onnx", "onnx", "onnxscript")
     need_packages("tables", "pyarrow")
     voice = Voice(quiet, as_json)
-    if onnx.is_dir() or not onnx.parent.is_dir():
-        raise ValueError(f"A graph is written as a file in a folder that exists, found the path {onnx}.")
+    need_places((onnx,), (model_path,))
     from guardband.doors.export import export_onnx
     from guardband.doors.model_file import load
 

@@ -20,6 +20,7 @@ from guardband.cli.options import (
     need_column,
     preset_in,
 )
+from guardband.cli.places import need_places
 
 if TYPE_CHECKING:
     from guardband.cli.labelled import Labelled
@@ -116,10 +117,8 @@ def fit(
         if table_path == STANDARD:
             raise ValueError("A table from standard input has no name: name the model by -o MODEL.")
         output = Path(Path(table_path).name.split(".")[0] + ENDING)
-    page = None if no_report else report or output.with_suffix(".html")
-    for path in (output, page):
-        if path is not None and (path.is_dir() or not path.parent.is_dir()):
-            raise ValueError(f"Results are written to a file in a folder that exists, found the path {path}.")
+    page = None if no_report else report or output.parent / f"{output.stem}.html"
+    need_places((output, page), (table_path,))
     if split_by_time and time is None:
         raise ValueError("--split-by-time needs to know the column of time: name it by --time.")
     levels = None if not level else levels_in(level)

@@ -10,6 +10,7 @@ import typer
 
 from guardband.cli.console import Voice
 from guardband.cli.options import Device, Json, Quiet, levels_in, listed
+from guardband.cli.places import need_places
 
 if TYPE_CHECKING:
     from guardband.cli.stream import Inputs
@@ -53,10 +54,7 @@ def predict(
     if as_json and output == STANDARD:
         raise ValueError("--json and the table cannot both go to standard output: write the table to a file by -o.")
     place = None if output == STANDARD else Path(output)
-    if place is not None and (place.is_dir() or not place.parent.is_dir()):
-        raise ValueError(f"A table is written to a file in a folder that exists, found the path {output}.")
-    if place is not None and place.exists() and Path(table_path).exists() and place.samefile(table_path):
-        raise ValueError(f"{output} is the table that is read: write to another file.")
+    need_places((place,), (model_path, table_path))
     disk = open_table(table_path)
     from guardband.doors.model_file import load
 
