@@ -87,7 +87,6 @@ def _write(
     from guardband.data.files import write_whole
     from guardband.data.table_writer import open_writer
 
-    as_text = ending.startswith(".csv")
     separator = disk.dialect.separator if disk.dialect is not None else ","
     rows, added = 0, []
 
@@ -97,7 +96,7 @@ def _write(
             open_writer(path, ending, separator) as writer,
             voice.progress("Predicting", disk.total, in_bytes=disk.is_text) as advance,
         ):
-            for written, done in predict_into(writer, model, disk, inputs, level, as_typed=not as_text):
+            for written, done in predict_into(writer, model, disk, inputs, level):
                 rows = written
                 advance(done)
             added = [name for name in writer.names if name not in disk.names]
