@@ -104,6 +104,7 @@ def test_split_by_time_keeps_the_latest_rows_apart(command, here, monkeypatch):
         (["-t", "price", "--weight", "town"], "must hold numbers or dates in every row, found text"),
         (["-t", "price", "--weight", "size"], "must not miss any value"),
         (["-t", "price", "-o", "no/folder.guardband"], "folder that exists"),
+        (["-t", "price", "--device", "meta"], "device must be 'auto' or one that torch has here, found 'meta'"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
