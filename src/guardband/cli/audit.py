@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from guardband.cli.console import Voice, table
-from guardband.cli.options import Device, Json, Quiet, need_column
+from guardband.cli.options import Device, Json, Quiet, need_roles
 from guardband.cli.places import need_places
 
 if TYPE_CHECKING:
@@ -113,9 +113,7 @@ def _read(
     model = load(model_path, device=device)
     inputs = Inputs.of(model, disk)
     own = target_of(model_path, target, list(inputs.kinds), disk.names)
-    for name, what in ((own, "--target"), (group, "--group"), (time, "--time")):
-        if name is not None:
-            need_column(name, disk.names, what, disk.label)
+    need_roles(own, ((group, "--group"), (time, "--time")), disk.names, disk.label)
     return model, read_labelled(disk, list(inputs.kinds), own, voice, group=group, time=time, kinds=inputs.kinds)
 
 
