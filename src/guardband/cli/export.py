@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 ROWS = 257
 """Rows to compare on: no power of two, so that the graph's batch size is seen to be free."""
+DAY_US = 86_400_000_000
 AGREEMENT = 1e-3
 """Graph and model agree if no end differs by more than this share of the median width: single precision, twice."""
 
@@ -128,5 +129,7 @@ def rows_like(model: IntervalRegressor) -> pa.Table:
         else:
             number = code.parts[0][1] if isinstance(code, DateCode) else code
             values = number.center + number.scale * random.standard_normal(ROWS)
-            columns.append(pa.array(values, pa.float64(), mask=missing))
+            if isinstance(code, DateCode):
+                values = (values * DAY_US).astype("datetime64[us]")
+            columns.append(pa.array(values, mask=missing))
     return pa.table(columns, names=names)
