@@ -68,6 +68,8 @@ def test_the_target_is_kept_in_the_file_or_must_be_named(command, fitted, small_
     assert command("audit", fitted / "m.guardband", tmp_path / "t.parquet", "-q").code in (0, 1)
     wrong = command("audit", fitted / "m.guardband", tmp_path / "t.parquet", "-t", "prise")
     assert "did you mean 'price'" in wrong.complaint
+    itself = command("audit", fitted / "m.guardband", tmp_path / "t.parquet", "--time", "price")
+    assert "The target 'price' is what is predicted" in itself.complaint
 
 
 def test_rows_that_trained_cannot_calibrate_and_nothing_is_written(command, fitted, tmp_path):

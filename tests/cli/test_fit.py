@@ -111,6 +111,12 @@ def test_a_target_whose_commas_may_mark_thousands_is_refused(command, tmp_path):
         (["-t", "price", "--weight", "town"], "must hold numbers or dates in every row, found text"),
         (["-t", "price", "--weight", "size"], "must not miss any value"),
         (["-t", "price", "-o", "no/folder.guardband"], "folder that exists"),
+        (["-t", "price", "--device", "meta"], "device must be 'auto' or one that torch has here, found 'meta'"),
+        (["-t", "price", "--drop", "size,price"], "what is predicted: name another column for --drop"),
+        (["-t", "price", "--weight", "price"], "what is predicted: name another column for --weight"),
+        (["-t", "price", "--group", "price"], "what is predicted: name another column for --group"),
+        (["-t", "price", "--time", "price"], "what is predicted: name another column for --time"),
+        (["-t", "price", "--no-report", "--report", "z.html"], "exclude each other"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -118,6 +124,25 @@ def test_bad_wishes_are_one_line_and_leave_nothing(command, table_path, here, ar
     said = command("fit", "sales.csv", *arguments, "-q")
     assert words in said.complaint
     assert [path.name for path in here.iterdir()] == ["sales.csv"]
+
+
+def test_a_second_column_of_the_targets_name_is_not_learnt_from(command, here):
+    (here / "t.csv").write_text("x,y,y\n" + "".join(f"{i % 13},{i % 7},{i % 7}\n" for i in range(300)))
+    fit = ["fit", "t.csv", "-t", "y", "--preset", "fast", "--check", "0", "--no-report", "--json", "-q"]
+    assert "t.csv has a column 'y (2)', as a second 'y' is called" in command(*fit).complaint
+    assert command(*fit, "--drop", "y (2)").json["features"] == ["x"]
+
+
+@pytest.mark.parametrize("name", ["sales.2023.csv", "sales.2023.csv.gz", "sales.2023.parquet"])
+def test_a_model_is_called_as_its_table(command, here, name):
+    table = small_table(100)
+    if name.endswith("parquet"):
+        parquet.write_table(table, name)
+    else:
+        with pa.CompressedOutputStream(name, "gzip") if name.endswith("gz") else open(name, "wb") as file:
+            csv.write_csv(table, file)
+    said = command("fit", name, "-t", "price", "--preset", "fast", "--json", "-q")
+    assert (said.json["model"], said.json["report"]) == ("sales.2023.guardband", "sales.2023.html")
 
 
 def test_columns_of_little_use_are_mentioned(command, here):

@@ -68,15 +68,16 @@ def main() -> None:
         code = app(standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):
         code = STOPPED
-    except BrokenPipeError:
-        # Who read our output has gone, such as head: there is nobody to tell.
-        sys.stdout = None
-        sys.exit(DONE)
+    except SystemExit as end:
+        # Typer exits with 1 where who read our output has gone, such as head: there is nobody to tell.
+        sys.exit(DONE if isinstance(end.__context__, BrokenPipeError) else end.code)
     except Exception as error:
         usage = getattr(error, "format_message", None)  # the command line's own errors
         if usage is None and not isinstance(error, ValueError | TypeError | OSError | ImportError):
             raise
-        console.complain(" ".join(str(usage() if usage else error).split()))
+        words = " ".join(str(usage() if usage else error).split())
+        if words:  # there are none where help was shown in place of a command
+            console.complain(words)
         sys.exit(REFUSED)
     if code == STOPPED:
         console.complain("stopped; nothing half-written is left behind.")

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from guardband.cli.console import Voice, table
-from guardband.cli.options import Device, Json, Quiet, need_column
+from guardband.cli.options import Device, Json, Quiet, need_roles
+from guardband.cli.places import need_places
 
 if TYPE_CHECKING:
     from guardband.cli.labelled import Labelled
@@ -66,9 +67,7 @@ def audit(
     from guardband.report.page import write_report
 
     voice = Voice(quiet, as_json)
-    for path in (recalibrate, report):
-        if path is not None and (path.is_dir() or not path.parent.is_dir()):
-            raise ValueError(f"Results are written to a file in a folder that exists, found the path {path}.")
+    need_places((recalibrate, report), (model_path, table_path))
     if not 0 < significance < 1:
         raise ValueError(f"significance must lie strictly between 0 and 1, found {significance}.")
     model, rows = _read(model_path, table_path, target, group, time, device, voice)
@@ -113,9 +112,7 @@ def _read(
     model = load(model_path, device=device)
     inputs = Inputs.of(model, disk)
     own = target_of(model_path, target, list(inputs.kinds), disk.names)
-    for name, what in ((own, "--target"), (group, "--group"), (time, "--time")):
-        if name is not None:
-            need_column(name, disk.names, what, disk.label)
+    need_roles(own, ((group, "--group"), (time, "--time")), disk.names, disk.label)
     return model, read_labelled(disk, list(inputs.kinds), own, voice, group=group, time=time, kinds=inputs.kinds)
 
 

@@ -9,6 +9,7 @@ import typer
 
 from guardband.cli.console import Voice, table
 from guardband.cli.options import Quiet
+from guardband.cli.places import make_folder
 
 
 def demo(
@@ -28,7 +29,7 @@ def demo(
     from guardband.experiments.figures import draw_demo
 
     need_packages("plots", "matplotlib")
-    output.mkdir(parents=True, exist_ok=True)
+    make_folder(output)
     from guardband.audit.evidence import Evidence
     from guardband.experiments.demo import run_demo
     from guardband.report.document import document

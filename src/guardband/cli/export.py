@@ -10,6 +10,7 @@ import typer
 
 from guardband.cli.console import Voice
 from guardband.cli.options import Json, Quiet
+from guardband.cli.places import need_places
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 ROWS = 257
 """Rows to compare on: no power of two, so that the graph's batch size is seen to be free."""
+DAY_US = 86_400_000_000
 AGREEMENT = 1e-3
 """Graph and model agree if no end differs by more than this share of the median width: single precision, twice."""
 
@@ -43,8 +45,7 @@ def export(
     need_packages("onnx", "onnx", "onnxscript")
     need_packages("tables", "pyarrow")
     voice = Voice(quiet, as_json)
-    if onnx.is_dir() or not onnx.parent.is_dir():
-        raise ValueError(f"A graph is written as a file in a folder that exists, found the path {onnx}.")
+    need_places((onnx,), (model_path,))
     from guardband.doors.export import export_onnx
     from guardband.doors.model_file import load
 
@@ -128,5 +129,7 @@ def rows_like(model: IntervalRegressor) -> pa.Table:
         else:
             number = code.parts[0][1] if isinstance(code, DateCode) else code
             values = number.center + number.scale * random.standard_normal(ROWS)
-            columns.append(pa.array(values, pa.float64(), mask=missing))
+            if isinstance(code, DateCode):
+                values = (values * DAY_US).astype("datetime64[us]")
+            columns.append(pa.array(values, mask=missing))
     return pa.table(columns, names=names)

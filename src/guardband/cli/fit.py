@@ -17,9 +17,11 @@ from guardband.cli.options import (
     Quiet,
     columns_in,
     levels_in,
-    need_column,
+    need_no_copy,
+    need_roles,
     preset_in,
 )
+from guardband.cli.places import need_places
 
 if TYPE_CHECKING:
     from guardband.cli.labelled import Labelled
@@ -115,24 +117,22 @@ def fit(
     if output is None:
         if table_path == STANDARD:
             raise ValueError("A table from standard input has no name: name the model by -o MODEL.")
-        output = Path(Path(table_path).name.split(".")[0] + ENDING)
-    page = None if no_report else report or output.with_suffix(".html")
-    for path in (output, page):
-        if path is not None and (path.is_dir() or not path.parent.is_dir()):
-            raise ValueError(f"Results are written to a file in a folder that exists, found the path {path}.")
+        output = Path(Path(Path(table_path).name.removesuffix(".gz")).stem + ENDING)
+    if no_report and report is not None:
+        raise ValueError("--no-report and --report exclude each other: give one of them.")
+    page = None if no_report else report or output.parent / f"{output.stem}.html"
+    need_places((output, page), (table_path,))
     if split_by_time and time is None:
         raise ValueError("--split-by-time needs to know the column of time: name it by --time.")
     levels = None if not level else levels_in(level)
     model = _asked(method, levels, guarantee, delta, preset, seed, device, voice)
 
     disk = open_table(table_path)
-    for name, what in ((target, "--target"), (group, "--group"), (weight, "--weight"), (time, "--time")):
-        if name is not None:
-            need_column(name, disk.names, what, disk.label)
     dropped = columns_in(drop or [], disk.names)
-    for name in dropped:
-        need_column(name, disk.names, "--drop", disk.label)
+    named = [(group, "--group"), (weight, "--weight"), (time, "--time"), *((name, "--drop") for name in dropped)]
+    need_roles(target, named, disk.names, disk.label)
     features = [name for name in disk.names if name not in {*dropped, target, weight}]
+    need_no_copy(target, features, disk.label)
     if not features:
         raise ValueError(f"{disk.label} has no columns to learn from besides the target.")
     rows = _read(disk, features, target, voice, group=group, time=time, weight=weight)

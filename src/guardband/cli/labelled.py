@@ -59,14 +59,16 @@ class Labelled:
         import pyarrow as pa
 
         column = self.table[name]
-        if pa.types.is_string(column.type) or pa.types.is_dictionary(column.type):
-            raise ValueError(f"The column {name!r} must hold numbers or dates in every row, found text.")
+        if not (_is_number(column.type) or _is_date(column.type)):
+            raise ValueError(
+                f"The column {name!r} must hold numbers or dates in every row, found {_in_words(column.type)}."
+            )
         if column.null_count:
-            row = column.is_null().index(True).as_py()
-            raise ValueError(f"The column {name!r} must not miss any value, found none in row {row + 1:,}.")
-        if pa.types.is_temporal(column.type):
-            column = column.cast(pa.timestamp("us")).cast(pa.int64())
-        values: NDArray[np.float64] = column.cast(pa.float64()).to_numpy()
+            row = self.places[column.is_null().index(True).as_py()]
+            raise ValueError(f"The column {name!r} must not miss any value, found none in row {row:,}.")
+        if _is_date(column.type):
+            column = column.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
+        values: NDArray[np.float64] = column.cast(pa.float64(), safe=False).to_numpy()
         return values
 
     def evidence(self, model: IntervalRegressor) -> Evidence:
@@ -111,6 +113,8 @@ def read_labelled(
             table, remarks = _read_as(disk, wanted, read, kinds, advance)
     for remark in remarks:
         voice.note(remark)
+    if time is not None:
+        _need_time(table[time].type, time)
     outcome = _numbers(table[target], target, disk)
     table = table.set_column(table.column_names.index(target), target, outcome)
     missing = outcome.null_count
@@ -119,7 +123,7 @@ def read_labelled(
     if missing:
         voice.note(f"{missing:,} of {table.num_rows:,} rows are left out since their {target!r} is missing.")
         table = table.filter(outcome.is_valid())
-    places = np.flatnonzero(outcome.is_valid().to_numpy()) + 1
+    places = np.flatnonzero(np.asarray(outcome.is_valid())) + 1
     return Labelled(pa.table(table), places, tuple(features), target, group, time, weight)
 
 
@@ -146,8 +150,18 @@ def _given(disk: DiskTable, batches: list[Any]) -> DiskTable:
     return DiskTable(disk.label, names, None, disk.dialect, lambda columns: iter([(batch, 0) for batch in batches]))
 
 
+def _need_time(kind: Any, time: str) -> None:
+    import pyarrow as pa
+
+    if not _is_date(kind) and (pa.types.is_boolean(kind) or not _is_number(kind)):
+        raise ValueError(
+            f"The column {time!r} of --time must hold numbers, or dates such as 2024-12-31, found {_in_words(kind)}."
+        )
+
+
 def _numbers(column: Any, target: str, disk: DiskTable) -> Any:
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     if pa.types.is_string(column.type):
         cells = column.combine_chunks()
@@ -161,10 +175,16 @@ def _numbers(column: Any, target: str, disk: DiskTable) -> Any:
                 f"The target {target!r} must hold numbers, found {error.text!r} in row {error.place + 1:,} of "
                 f"{disk.label}."
             ) from None
-    if pa.types.is_temporal(column.type) or not _is_number(column.type):
+    if not _is_number(column.type):
         raise ValueError(f"The target {target!r} must hold numbers, found {column.type}.")
-    numbers = column.cast(pa.float64())
-    return pa.compute.if_else(pa.compute.is_nan(numbers), pa.scalar(None, pa.float64()), numbers)
+    numbers = column.cast(pa.float64(), safe=False)
+    place = pc.index(pc.is_inf(numbers), True).as_py()
+    if place >= 0:
+        raise ValueError(
+            f"The target {target!r} must hold finite numbers, found {numbers[place].as_py()} in row {place + 1:,} of "
+            f"{disk.label}."
+        )
+    return pc.if_else(pc.is_nan(numbers), pa.scalar(None, pa.float64()), numbers)
 
 
 def _is_number(kind: Any) -> bool:
@@ -172,3 +192,17 @@ def _is_number(kind: Any) -> bool:
 
     types = pa.types
     return any(is_so(kind) for is_so in (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean))
+
+
+def _is_date(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
+
+
+def _in_words(kind: Any) -> str:
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(kind):
+        return "categories"
+    return "text" if pa.types.is_string(kind) else str(kind)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Sequence
 from typing import Annotated
 
@@ -43,6 +44,26 @@ def preset_in(text: str) -> str | float:
         return float(text)
     except ValueError:
         return text
+
+
+def need_roles(target: str, others: Iterable[tuple[str | None, str]], names: Sequence[str], label: str) -> None:
+    """Raise unless a table has the target and the other columns that options name, and none of these is the target."""
+    need_column(target, names, "--target", label)
+    for name, what in others:
+        if name == target:
+            raise ValueError(f"The target {target!r} is what is predicted: name another column for {what}.")
+        if name is not None:
+            need_column(name, names, what, label)
+
+
+def need_no_copy(target: str, features: Sequence[str], label: str) -> None:
+    """Raise if a feature has the target's name with a number, as a column of the same name is read."""
+    again = [name for name in features if re.fullmatch(rf"{re.escape(target)} \(\d+\)", name)]
+    if again:
+        raise ValueError(
+            f"{label} has a column {again[0]!r}, as a second {target!r} is called, which may give the target away: "
+            "leave it out by --drop, or rename it."
+        )
 
 
 def need_column(name: str, names: Sequence[str], what: str, label: str) -> None:

@@ -10,6 +10,7 @@ import typer
 
 from guardband.cli.console import Voice
 from guardband.cli.options import Device, Json, Quiet, levels_in, listed
+from guardband.cli.places import need_places
 
 if TYPE_CHECKING:
     from guardband.cli.stream import Inputs
@@ -53,10 +54,7 @@ def predict(
     if as_json and output == STANDARD:
         raise ValueError("--json and the table cannot both go to standard output: write the table to a file by -o.")
     place = None if output == STANDARD else Path(output)
-    if place is not None and (place.is_dir() or not place.parent.is_dir()):
-        raise ValueError(f"A table is written to a file in a folder that exists, found the path {output}.")
-    if place is not None and place.exists() and Path(table_path).exists() and place.samefile(table_path):
-        raise ValueError(f"{output} is the table that is read: write to another file.")
+    need_places((place,), (model_path, table_path))
     disk = open_table(table_path)
     from guardband.doors.model_file import load
 
@@ -89,7 +87,6 @@ def _write(
     from guardband.data.files import write_whole
     from guardband.data.table_writer import open_writer
 
-    as_text = ending.startswith(".csv")
     separator = disk.dialect.separator if disk.dialect is not None else ","
     rows, added = 0, []
 
@@ -99,7 +96,7 @@ def _write(
             open_writer(path, ending, separator) as writer,
             voice.progress("Predicting", disk.total, in_bytes=disk.is_text) as advance,
         ):
-            for written, done in predict_into(writer, model, disk, inputs, level, as_typed=not as_text):
+            for written, done in predict_into(writer, model, disk, inputs, level):
                 rows = written
                 advance(done)
             added = [name for name in writer.names if name not in disk.names]

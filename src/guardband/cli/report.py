@@ -10,6 +10,7 @@ import typer
 
 from guardband.cli.console import Voice
 from guardband.cli.options import Json, Quiet
+from guardband.cli.places import make_folder, need_places
 
 
 def report(
@@ -51,13 +52,14 @@ def _of_model(source: Path, output: Path | None, figures: Path | None) -> tuple[
             f"{source} keeps no report, since it was not written by `guardband fit`: judge it on labelled rows by "
             "`guardband audit MODEL TABLE --report PAGE`."
         )
-    page = write_report(document, output or source.with_suffix(".html"))
-    if figures is None:
-        return page, []
-    from guardband.report.figures import write_figures
+    page, drawn = output or source.with_suffix(".html"), []
+    need_places((page,), (source,))
+    if figures is not None:
+        from guardband.report.figures import write_figures
 
-    figures.mkdir(parents=True, exist_ok=True)
-    return page, write_figures(document, figures)
+        make_folder(figures)
+        drawn = write_figures(document, figures)
+    return write_report(document, page), drawn
 
 
 def _of_run(source: Path, output: Path | None, figures: Path | None) -> tuple[Path, list[Path]]:
@@ -69,12 +71,14 @@ def _of_run(source: Path, output: Path | None, figures: Path | None) -> tuple[Pa
     need_packages("experiments", "matplotlib", "pandas", "pyarrow")
     if not (source / "run.json").exists():
         raise ValueError(f"{source} is no folder of `guardband reproduce`: it has no run.json.")
+    need_places((output,), (source / "run.json",))
+    if figures is not None:
+        make_folder(figures)
     page, _ = draw(Folder(source))
     if output is not None:
         write_whole(output, lambda part: shutil.copyfile(page, part))
     drawn = []
     if figures is not None:
-        figures.mkdir(parents=True, exist_ok=True)
         drawn = [figures / path.name for path in sorted((source / "figures").iterdir())]
         for path in drawn:
             shutil.copyfile(source / "figures" / path.name, path)

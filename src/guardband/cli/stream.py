@@ -44,11 +44,11 @@ class Inputs:
 
 
 def predict_into(
-    writer: Writer, model: IntervalRegressor, disk: DiskTable, inputs: Inputs, level: Any, as_typed: bool
+    writer: Writer, model: IntervalRegressor, disk: DiskTable, inputs: Inputs, level: Any
 ) -> Iterator[tuple[int, int]]:
     """Write every row with its interval; yield after each batch how many rows are written, and how much is done.
 
-    CSV keeps its cells as they are written there, unless ``as_typed``, for formats whose columns have types.
+    Columns keep what they say: those of a CSV are text in every format, as their cells are written.
     """
     named = hasattr(model, "feature_names_in_")
     rows = 0
@@ -56,19 +56,15 @@ def predict_into(
         X = typed(batch, inputs.kinds, disk, rows)
         rows += len(batch)
         bands = model.predict_interval(X if named else _matrix(X), confidence_level=level)
-        writer.write(_joined(batch, X if as_typed else None, bands, disk))
+        writer.write(_joined(batch, bands, disk))
         yield rows, done
 
 
-def _joined(batch: Any, X: pa.Table | None, bands: Any, disk: DiskTable) -> pa.Table:
+def _joined(batch: Any, bands: Any, disk: DiskTable) -> pa.Table:
     import pyarrow as pa
 
-    columns = {}
-    for name in batch.schema.names:
-        if X is not None and name in X.column_names:
-            columns[name] = X[name]
-        else:
-            columns[name] = as_text(batch.column(name)) if disk.is_text else batch.column(name)
+    given = [as_text(column) for column in batch.columns] if disk.is_text else batch.columns
+    columns = dict(zip(batch.schema.names, given, strict=True))
     added = columns_of(bands, tuple(columns))
     twice = [name for name in added if name in columns]
     if twice:

@@ -151,9 +151,10 @@ def resolve_device(name: str) -> torch.device:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         device = torch.device(name)
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
-        raise ValueError(f"device must be 'auto' or one that torch has here, found {name!r}: {error}") from error
+        torch.zeros(1, device=device).item()  # a device such as "meta" makes tensors, and never a number
+    except (RuntimeError, AssertionError, ImportError) as error:
+        reason = str(error).split("\n")[0].split(". ")[0].rstrip(".")
+        raise ValueError(f"device must be 'auto' or one that torch has here, found {name!r}: {reason}.") from error
     return device
 
 

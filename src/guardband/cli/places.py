@@ -1,0 +1,48 @@
+"""Where a command writes: what cannot be is refused before any work is done."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+
+from guardband.data.disk import STANDARD
+
+
+def need_places(outputs: Sequence[Path | None], inputs: Sequence[str | Path]) -> None:
+    """Raise unless each output can be written, is none of the files that are read, and none is written twice."""
+    places = [path for path in outputs if path is not None]
+    for i, path in enumerate(places):
+        if not path.parent.is_dir() or (path.exists() and not path.is_file()):
+            raise ValueError(f"Results are written to a file in a folder that exists, found the path {path}.")
+        if any(_is_same(path, own) for own in inputs if str(own) != STANDARD):
+            raise ValueError(f"{path} is read by this command, and would be lost: write to another file.")
+        if any(_is_same(path, own) for own in places[:i]):
+            raise ValueError(f"Two results would be written to {path}: give each a file of its own.")
+    for path in places:
+        _need_room(path)
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder for results, with those around it, unless it is there."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(f"Results are written to a folder, which {path} cannot be: {error.strerror}.") from None
+
+
+def _is_same(path: Path, other: str | Path) -> bool:
+    """Return whether two paths lead to one file, whether or not it is there."""
+    if path.exists() and Path(other).exists():
+        return path.samefile(other)
+    return os.path.realpath(path) == os.path.realpath(other)
+
+
+def _need_room(path: Path) -> None:
+    """Raise if no file can be made beside a path; only trying tells, since rights do not say all."""
+    try:
+        with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", suffix=".part"):
+            pass
+    except OSError as error:
+        raise ValueError(f"{path} cannot be written: {error.strerror}.") from None

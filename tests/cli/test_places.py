@@ -1,0 +1,76 @@
+"""No command writes over what it reads, or one result over another, and none begins what it cannot write."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from guardband.cli.places import make_folder, need_places
+from guardband.doors.model_file import save
+
+
+@pytest.fixture
+def here(small_model, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s.csv").write_bytes(small_model.path.read_bytes())
+    save(small_model.model, tmp_path / "m.guardband", report={"audit": None})
+    return tmp_path
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+FIT = ["fit", "s.csv", "-t", "price", "--preset", "fast"]
+AUDIT = ["audit", "m.guardband", "s.csv"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([*FIT, "-o", "a.html"], "Two results would be written to a.html"),
+        ([*FIT, "-o", "s.csv"], "s.csv is read by this command"),
+        ([*FIT, "--report", "s.csv"], "s.csv is read by this command"),
+        ([*FIT, "-o", "a", "--report", "./a"], "Two results would be written to a"),
+        ([*AUDIT, "--report", "s.csv"], "s.csv is read by this command"),
+        ([*AUDIT, "--recalibrate", "m.guardband"], "m.guardband is read by this command"),
+        ([*AUDIT, "--recalibrate", "q", "--report", "q"], "Two results would be written to q"),
+        (["predict", "m.guardband", "s.csv", "-o", "s.csv"], "s.csv is read by this command"),
+        (["report", "m.guardband", "-o", "m.guardband"], "m.guardband is read by this command"),
+        (["export", "m.guardband", "--onnx", "m.guardband"], "m.guardband is read by this command"),
+        ([*FIT, "--report", "/proc/x.html"], "/proc/x.html cannot be written: "),
+        ([*FIT, "-o", "."], "folder that exists, found the path ."),
+        (["predict", "m.guardband", "s.csv", "-o", "/proc/h.csv"], "/proc/h.csv cannot be written: "),
+        (["report", "m.guardband", "-o", "no/x.html"], "folder that exists, found the path no/x.html."),
+        (["report", "m.guardband", "--figures", "s.csv"], "a folder, which s.csv cannot be: File exists."),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_places_are_refused_in_one_line_and_nothing_changes(command, here, arguments, words):
+    before = contents(here)
+    assert words in command(*arguments).complaint
+    assert contents(here) == before
+
+
+def test_one_file_by_two_names_is_one_file(tmp_path):
+    file, link = tmp_path / "t.csv", tmp_path / "link"
+    link.symlink_to(file)
+    with pytest.raises(ValueError, match="Two results"):
+        need_places((file, link), ())  # neither is there yet
+    file.write_text("")
+    for other in (link, tmp_path / "x" / ".." / "t.csv", Path(os.path.relpath(file))):
+        (tmp_path / "x").mkdir(exist_ok=True)
+        with pytest.raises(ValueError, match="is read by this command"):
+            need_places((None, other), (str(file),))
+    need_places((tmp_path / "other",), (str(file), "-"))
+
+
+def test_a_device_is_no_place_for_a_file():
+    with pytest.raises(ValueError, match="Results are written to a file"):
+        need_places((Path(os.devnull),), ())
+
+
+def test_a_folder_is_made_with_those_around_it_once(tmp_path):
+    for _ in range(2):
+        make_folder(tmp_path / "a" / "b")
+    assert (tmp_path / "a" / "b").is_dir()
