@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 ROWS = 257
 """Rows to compare on: no power of two, so that the graph's batch size is seen to be free."""
-DAY_US = 86_400_000_000
 AGREEMENT = 1e-3
 """Graph and model agree if no end differs by more than this share of the median width: single precision, twice."""
 
@@ -114,6 +113,7 @@ def rows_like(model: IntervalRegressor) -> pa.Table:
 
     from guardband.data.codes import CategoryCode, DateCode, NumberCode, PlaceCode
     from guardband.data.encoder import TableEncoder
+    from guardband.data.words import DAY_US
 
     random = np.random.default_rng(0)
     encoder = model._learned.encoder
