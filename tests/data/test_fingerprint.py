@@ -33,6 +33,13 @@ def test_prints_survive_single_precision_and_numbers_written_as_text():
         assert (prints(other, y[:3]) == prints(whole, y[:3])).all()
 
 
+def test_prints_survive_moments_and_truth_written_as_text():
+    frame = pd.DataFrame({"when": pd.date_range("1969-12-30 05:00", periods=3), "sold": [True, False, True]})
+    text = pd.DataFrame({"when": frame["when"].astype(str), "sold": ["yes", "False", "true"]})
+    assert (prints(text, [1, 2, 3]) == prints(frame, [1, 2, 3])).all()
+    assert len(set(prints(pd.DataFrame({"c": ["2020-13-01", "2020-12-01", "maybe"]}), [0, 0, 0]))) == 3
+
+
 def test_zero_signs_and_nans_are_alike():
     assert (prints(np.array([[0.0, np.nan]]), [0.0]) == prints(np.array([[-0.0, -np.nan]]), [-0.0])).all()
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from hashlib import blake2b
 
 import numpy as np
 from numpy.typing import NDArray
 
 from guardband.data.table import Table
+from guardband.data.words import Unit, number_in
 from guardband.exceptions import OverlapError
 
 Prints = NDArray[np.uint64]
+
+UNITS: tuple[Unit, ...] = ("boolean", "date")
+"""In what text may say a number, besides the number itself."""
 
 MOST_OVERLAP = 0.05
 """The share of calibration rows that may stand among the training rows, beyond what twins explain.
@@ -66,12 +71,12 @@ def _cell_bits(cells: NDArray[np.object_]) -> Prints:
 
 
 def _one_cell(cell: str | float | None) -> np.uint64:
-    """Return a number's bits, also where it is written as text, otherwise a hash of the text."""
-    try:
-        number = np.nan if cell is None else float(cell)
-    except ValueError:
-        return np.uint64(int.from_bytes(blake2b(str(cell).encode(), digest_size=8).digest()))
-    return np.uint64(_bits(np.array([number]))[0])
+    """Return the bits of a number, also where text says one, a moment or truth; otherwise a hash of the text."""
+    for unit in UNITS:
+        with suppress(ValueError, OverflowError):
+            number = number_in(cell, unit) if isinstance(cell, str) else np.nan if cell is None else cell
+            return np.uint64(_bits(np.array([number]))[0])
+    return np.uint64(int.from_bytes(blake2b(str(cell).encode(), digest_size=8).digest()))
 
 
 def _mix(prints: Prints, bits: Prints) -> Prints:
