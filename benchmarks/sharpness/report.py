@@ -17,6 +17,7 @@ from guardband.bands.ranks import marginal_rank
 from guardband.experiments.reproduce.claims import count_band
 
 TIMES = ("fit_seconds", "predict_seconds")
+MARKS = "DosX^vP*<>dphH"
 MEASURES = ("coverage", "length", "score", "worst_slab", "mae", *TIMES)
 
 
@@ -93,20 +94,19 @@ def plot(summary: pd.DataFrame, path: Path) -> None:
     """Draw the score against the time of a fit, a panel per table."""
     plt.rcParams["svg.fonttype"] = "none"
     summary = summary[summary["fit_seconds"].notna()]
-    names = summary.index.get_level_values("table").unique()
+    names, methods = (list(summary.index.unique(level)) for level in ("table", "method"))
     figure, panels = plt.subplots(1, len(names), figsize=(4.2 * len(names), 3.6), squeeze=False, layout="constrained")
     for panel, name in zip(panels[0], names, strict=True):
         for method, row in summary.loc[name].iterrows():
             ours = str(method).startswith("guardband")
-            panel.plot(row["fit_seconds"], row["score"], "o", color="tab:blue" if ours else "0.5")
-            panel.annotate(
-                str(method), (row["fit_seconds"], row["score"]), fontsize=7, xytext=(4, 3), textcoords="offset points"
-            )
+            look = {"color": "tab:blue" if ours else "0.5", "markersize": 8 if ours else 6}
+            panel.plot(row["fit_seconds"], row["score"], MARKS[methods.index(method)], label=str(method), **look)
         panel.set(xscale="log", title=name, xlabel="seconds to fit")
         panel.xaxis.set_major_formatter("{x:g}")
-        panel.margins(x=0.3, y=0.08)
+        panel.margins(x=0.1, y=0.08)
         panel.spines[["top", "right"]].set_visible(False)
     panels[0][0].set_ylabel("interval score")
+    figure.legend(*panels[0][0].get_legend_handles_labels(), loc="outside right center", frameon=False)
     figure.savefig(path)
     plt.close(figure)
 
