@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from guardband import planning as planning
     from guardband.bands.certificate import Certificate as Certificate
     from guardband.bands.intervals import Intervals as Intervals
+    from guardband.bands.predicted import Context as Context
+    from guardband.bands.predicted import Predicted as Predicted
+    from guardband.bands.promise import Promise as Promise
+    from guardband.calibration.cut import Cut as Cut
+    from guardband.calibration.score import Score as Score
     from guardband.doors.bands import BandCalibrator as BandCalibrator
     from guardband.doors.export import export_onnx as export_onnx
     from guardband.doors.model_file import load as load
@@ -30,26 +35,37 @@ if TYPE_CHECKING:
     from guardband.exceptions import InsufficientCalibrationWarning as InsufficientCalibrationWarning
     from guardband.exceptions import ModelFileError as ModelFileError
     from guardband.exceptions import OverlapError as OverlapError
+    from guardband.exceptions import RepeatedRowsWarning as RepeatedRowsWarning
     from guardband.exceptions import SlowTrainingWarning as SlowTrainingWarning
     from guardband.exceptions import TargetWarning as TargetWarning
     from guardband.methods.method import Method as Method
-    from guardband.methods.method import Wish as Wish
+    from guardband.methods.method import NetworkSpec as NetworkSpec
+    from guardband.methods.method import Request as Request
+    from guardband.nn.heads import Head as Head
 
 _HOME = {
     "BandCalibrator": "guardband.doors.bands",
     "Certificate": "guardband.bands.certificate",
+    "Context": "guardband.bands.predicted",
+    "Cut": "guardband.calibration.cut",
     "DegenerateBandWarning": "guardband.exceptions",
     "GuardedNetwork": "guardband.doors.network",
+    "Head": "guardband.nn.heads",
     "InsufficientCalibrationError": "guardband.exceptions",
     "InsufficientCalibrationWarning": "guardband.exceptions",
     "IntervalRegressor": "guardband.doors.table",
     "Intervals": "guardband.bands.intervals",
     "Method": "guardband.methods.method",
     "ModelFileError": "guardband.exceptions",
+    "NetworkSpec": "guardband.methods.method",
     "OverlapError": "guardband.exceptions",
+    "Predicted": "guardband.bands.predicted",
+    "Promise": "guardband.bands.promise",
+    "RepeatedRowsWarning": "guardband.exceptions",
+    "Request": "guardband.methods.method",
+    "Score": "guardband.calibration.score",
     "SlowTrainingWarning": "guardband.exceptions",
     "TargetWarning": "guardband.exceptions",
-    "Wish": "guardband.methods.method",
     "calibrate": "guardband.doors.network",
     "export_onnx": "guardband.doors.export",
     "load": "guardband.doors.model_file",

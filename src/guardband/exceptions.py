@@ -8,6 +8,7 @@
     UserWarning
     ├── InsufficientCalibrationWarning  too few calibration rows: the interval is the whole line
     ├── DegenerateBandWarning           a side of the band has no width, or the mean lies outside the band
+    ├── RepeatedRowsWarning             calibration rows come more than once
     ├── SlowTrainingWarning             networks train slower than they could, and why
     └── TargetWarning                   the response is constant on the training rows
 
@@ -51,6 +52,10 @@ class InsufficientCalibrationWarning(UserWarning):
 
 class DegenerateBandWarning(UserWarning):
     """A side of the band collapsed: a dead ReLU ordering, or a mean outside the band."""
+
+
+class RepeatedRowsWarning(UserWarning):
+    """Calibration rows come more than once: the promise counts them as if they were new."""
 
 
 class SlowTrainingWarning(UserWarning):

@@ -14,6 +14,8 @@ import numpy as np
 import torch
 
 import guardband as gb
+from guardband.bands.predicted import PredictedGaussian
+from guardband.nn.gaussian import PositiveDeviation
 
 LEVELS = (0.9, 0.5)
 GAUSSIAN = ("neg-ll", "bayes")
@@ -120,6 +122,9 @@ def _bands(method: str, n: int, degenerate: bool = False, later: float | None = 
         new[0, :, 0], new[2, :, 1] = new[1, :, 0], np.nan
         new[:, :, 2] *= 1e-300
     calibrator = gb.BandCalibrator(method, **arguments)
+    if method in GAUSSIAN:
+        held_out, fresh = (PredictedGaussian(own[1], (own[2] - own[0]) / 2) for own in (bands, new))
+        return _shown(calibrator.fit_predicted(held_out, y).transform_predicted(fresh))
     calibrator.fit(*bands, y)
     return _shown(calibrator.transform(*new, **({} if later is None else {"confidence_level": later})))
 
@@ -143,8 +148,8 @@ def _network(method: str, dtype: torch.dtype) -> dict[str, Any]:
     outputs = "bands"
     if method in GAUSSIAN:
         deviation = (bands[2] - bands[0]) / 2
-        bands, outputs = np.stack([bands[1], deviation**2]), "gaussian"
-        new = np.stack([new[1], ((new[2] - new[0]) / 2) ** 2])
+        bands, outputs = np.stack([bands[1], deviation]), "gaussian"
+        new = np.stack([new[1], (new[2] - new[0]) / 2])
     columns = len(bands)
     x, x_new = (torch.from_numpy(own.transpose(2, 1, 0).reshape(own.shape[2], -1)).to(dtype) for own in (bands, new))
     networks = [Passing(columns * k, columns) for k in range(candidates)]
@@ -166,17 +171,18 @@ def _quantiles(method: str) -> dict[str, Any]:
 
 
 class Fixed(torch.nn.Module):
-    """Takes bands from its inputs; its parameter has no influence, so that training leaves it alone."""
+    """Takes predictions from its inputs; its parameter has no influence, so that training leaves it alone."""
 
-    def __init__(self, columns: int) -> None:
+    def __init__(self, columns: int, gaussian: bool) -> None:
         super().__init__()
-        self.weight, self.columns = torch.nn.Parameter(torch.ones(1)), columns
+        self.weight, self.columns, self.gaussian = torch.nn.Parameter(torch.ones(1)), columns, gaussian
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Return a point, bounds or a band."""
         point, below, above = x[..., 0], x[..., 1].abs() + 0.25, x[..., 2].abs() + 0.25
         every = {1: [point], 2: [point - below, point + above], 3: [point - below, point, point + above]}
-        return torch.stack(every[self.columns], -1) + 0 * self.weight
+        out = torch.stack(every[self.columns], -1) + 0 * self.weight
+        return PositiveDeviation()(out) if self.gaussian else out
 
 
 def _table(method: str, **arguments: Any) -> dict[str, Any]:
@@ -187,6 +193,11 @@ def _table(method: str, **arguments: Any) -> dict[str, Any]:
         y = np.exp(y / 4)
     columns = {"conf-fw": 1, "high-q": 2, "neg-ll": 2, "bayes": 2}.get(method, 3)
     model = gb.IntervalRegressor(
-        method, network=lambda _: Fixed(columns), epochs=1, random_state=0, device="cpu", **arguments
+        method,
+        network=lambda _: Fixed(columns, method in GAUSSIAN),
+        epochs=1,
+        random_state=0,
+        device="cpu",
+        **arguments,
     )
     return _shown(model.fit(X, y).predict_interval(X_new))

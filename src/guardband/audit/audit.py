@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from guardband.audit.drift import Drift, drift_of
 from guardband.audit.evidence import Evidence
 from guardband.audit.families import families_of, worst_slab
-from guardband.audit.law import Law, Promise, promises_of
 from guardband.audit.strata import Family, Stratum
 from guardband.audit.words import chance, level_name, percent, plain
+from guardband.bands.law import Expectation
 from guardband.data.fingerprint import MOST_OVERLAP
 
 Array = NDArray[np.float64]
@@ -123,11 +123,12 @@ def audit(evidence: Evidence, significance: float = 0.01) -> Audit:
     """
     if not 0 < significance < 1:
         raise ValueError(f"significance must lie strictly between 0 and 1, found {significance}.")
-    promises = promises_of(evidence.certificate)
-    each = significance / len(promises)
-    levels = tuple(_finding(evidence, i, promise, each) for i, promise in enumerate(promises))
-    kept = None if evidence.certificate.kind == "none" else all(level.kept for level in levels)
-    law = promises[0].expected
+    promise = evidence.certificate.promise
+    expectations = promise.expectations()
+    each = significance / len(expectations)
+    levels = tuple(_finding(evidence, i, expectation, each) for i, expectation in enumerate(expectations))
+    kept = all(level.kept for level in levels) if promise.binding else None
+    law = expectations[0].expected
     return Audit(
         kept=kept,
         p_value=min(1.0, len(levels) * min(level.p_value for level in levels)),
@@ -149,22 +150,22 @@ def audit(evidence: Evidence, significance: float = 0.01) -> Audit:
     )
 
 
-def _finding(evidence: Evidence, i: int, promise: Promise, significance: float) -> LevelFinding:
+def _finding(evidence: Evidence, i: int, expectation: Expectation, significance: float) -> LevelFinding:
     n, covered = evidence.n, int(evidence.covered[:, i].sum())
     lower, upper = evidence.intervals.per_level()
     widths = upper[:, i] - lower[:, i]
-    p = promise.p_value(covered, n)
-    promised = evidence.certificate.kind != "none"
+    p = expectation.p_value(covered, n)
+    promised = evidence.certificate.promise.binding
     return LevelFinding(
-        promise.level,
+        expectation.level,
         n,
         covered,
-        *promise.expected.band(n),
-        promise.least(n, significance),
+        *expectation.expected.band(n),
+        expectation.least(n, significance),
         p,
         p >= significance if promised else None,
-        promise.share if promised else None,
-        promise.share == 1.0,
+        expectation.share if promised else None,
+        expectation.share == 1.0,
         float(widths.mean()),
         float(np.median(widths)),
     )
@@ -199,16 +200,16 @@ def _verdict(levels: tuple[LevelFinding, ...], significance: float) -> str:
 
 def _curve(evidence: Evidence) -> Curve | None:
     ranked = evidence.levels()
-    if not ranked or evidence.calibration_scores is None:
+    if not ranked:
         return None
-    n, n2 = evidence.n, len(evidence.calibration_scores)
+    n = evidence.n
     covered, means, medians = [], [], []
     for level, _ in ranked:  # one level at a time: all at once would not fit in memory for many rows
         lower, upper = (ends[:, 0] for ends in evidence.ends([level]))
         covered.append(int(((lower <= evidence.y) & (evidence.y <= upper)).sum()))
         means.append(float((upper - lower).mean()))
         medians.append(float(np.median(upper - lower)))
-    bands = [Law((k, n2)).band(n) for _, k in ranked]
+    bands = [law.band(n) for _, law in ranked]
     return Curve(
         tuple(float(level) for level, _ in ranked),
         tuple(covered),

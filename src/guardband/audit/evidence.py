@@ -12,13 +12,15 @@ from numpy.typing import NDArray
 
 from guardband.bands.certificate import Certificate
 from guardband.bands.intervals import Intervals
-from guardband.bands.ranks import marginal_rank, order_statistic, pac_rank
+from guardband.bands.law import Law
+from guardband.bands.levels import Levels
+from guardband.bands.predicted import Context, Predicted
 from guardband.calibration.calibrated import Calibrated
-from guardband.calibration.conformal import SplitConformal
 from guardband.data.fingerprint import count_overlap, fingerprints
 from guardband.data.reference import Reference
 from guardband.data.table import Column, Table, as_array, read_table
 from guardband.data.target import Target
+from guardband.doors.table import context_of
 
 if TYPE_CHECKING:
     from guardband.doors.table import IntervalRegressor
@@ -53,7 +55,8 @@ class Evidence:
     places: Rows
     reference: Reference | None
     twins: tuple[int, int]
-    _bands: Array
+    _predicted: Predicted
+    _context: Context
     _calibrated: Calibrated
     _target: Target
 
@@ -72,33 +75,33 @@ class Evidence:
 
         ``places`` are the numbers by which the user knows the rows, else they are counted from 1.
         """
-        calibrated = model._calibrated_or_refuse()
-        table = model._read_features(X)
-        response = model._read_target(y, table.n_rows)
-        learned = model._learned
+        calibrated, fitted = model.calibration_, model.fitted_
+        table = model.read_rows(X)
+        response = model.read_target(y, table.n_rows)
+        learned = fitted.learned
         inputs = learned.encoder.encode(table)
-        bands = learned.bands_of(inputs)
-        ends = learned.target.to_units(*calibrated.ends(bands))
+        predicted, context = learned.predict_encoded(inputs, fitted.rule.each_copy), context_of(table)
+        ends = learned.target.to_units(*calibrated.ends(predicted, context))
         prints = fingerprints(table, response)
-        ranked = isinstance(calibrated.rule, SplitConformal)
         columns = [_side("group", group, table.n_rows), _side("time", time, table.n_rows)]
         dates = [c.name for c in (*table.columns, columns[1]) if c is not None and c.unit == "date"]
         return cls(
             table=table,
             y=response,
             response=str(getattr(y, "name", None) or "the outcome"),
-            intervals=calibrated.intervals(*ends, index=table.index, input_names=table.names),
+            intervals=calibrated.intervals(ends, index=table.index, input_names=table.names),
             certificate=calibrated.certificate,
             inputs=inputs[:, : inputs.shape[1] - len(learned.architecture.sizes)],
-            scores=_scores(calibrated, learned.target, bands, response) if ranked else None,
-            calibration_scores=calibrated.summary if ranked else None,
+            scores=_scores(calibrated, learned.target, predicted, context, response),
+            calibration_scores=calibrated.rule.calibration_scores(calibrated.summary),
             group=columns[0],
             time=columns[1],
             moments=frozenset(dates),
             places=np.arange(1, table.n_rows + 1) if places is None else places,
-            reference=model._reference,
-            twins=(count_overlap(prints, model._training_prints), count_overlap(prints, model._calibration_prints)),
-            _bands=bands,
+            reference=fitted.reference,
+            twins=(count_overlap(prints, fitted.training_prints), count_overlap(prints, fitted.calibration_prints)),
+            _predicted=predicted,
+            _context=context,
             _calibrated=calibrated,
             _target=learned.target,
         )
@@ -123,32 +126,31 @@ class Evidence:
         lower, upper = self.intervals.per_level()
         return (lower <= self.y[:, None]) & (self.y[:, None] <= upper)
 
-    def levels(self) -> tuple[tuple[Fraction, int], ...]:
-        """Return the levels of the calibration curve, rising, with their ranks; none where the rule is no rank.
+    def levels(self) -> tuple[tuple[Fraction, Law], ...]:
+        """Return the levels of the calibration curve, rising, with the law of each; none where the rule does not rank.
 
         Levels whose interval would be the whole line are left out: there is nothing to see of them.
         """
         rule = self._calibrated.rule
-        if not isinstance(rule, SplitConformal) or self.calibration_scores is None:
+        if self.calibration_scores is None:
             return ()
-        n = len(self.calibration_scores)
-        out = []
-        for level in sorted({*GRID, *rule.levels.values}):
-            marginal = rule.guarantee == "marginal"
-            k = marginal_rank(level, n) if marginal else pac_rank(level, n, rule.delta / rule.shares)
-            if order_statistic(self.calibration_scores, k) < np.inf:
-                out.append((level, k))
-        return tuple(out)
+        every = Levels(tuple(sorted({*GRID, *rule.levels.values})), scalar=False)
+        promise = rule.at(every).calibrate(self._calibrated.summary).promise
+        found = zip(every.values, promise.expectations(), promise.whole_line, strict=True)
+        return tuple((level, expectation.expected) for level, expectation, whole in found if not whole)
 
     def ends(self, levels: Sequence[Fraction], rows: Rows | None = None) -> tuple[Array, Array]:
         """Return lower and upper ends at levels of the curve, ``(n, L)`` each, of all rows or some of them."""
-        bands = self._bands if rows is None else self._bands[:, rows]
-        lower, _, upper = self._target.to_units(*self._calibrated.at(list(levels), None).ends(bands))
+        every = rows is None
+        predicted = self._predicted if every else self._predicted.rows(rows)
+        context = self._context if every else self._context.rows(rows)
+        ends = self._calibrated.at(list(levels), None).ends(predicted, context)
+        lower, _, upper = self._target.to_units(*ends)
         return lower, upper
 
 
-def _scores(calibrated: Calibrated, target: Target, bands: Array, y: Array) -> Array:
-    """Return the scores, infinite for a response that the model was told cannot be: no interval contains it."""
+def _scores(calibrated: Calibrated, target: Target, predicted: Predicted, context: Context, y: Array) -> Array | None:
+    """Return the scores, infinite for a target that the model was told cannot be; None where the rule does not rank."""
     possible = np.ones(len(y), dtype=bool)
     if target.y_min is not None:
         possible &= y >= target.y_min
@@ -156,9 +158,12 @@ def _scores(calibrated: Calibrated, target: Target, bands: Array, y: Array) -> A
         possible &= y <= target.y_max
     if target.transform == "log":
         possible &= y > 0
+    own = target.to_work(y[possible]) if possible.any() else y[possible]
+    found = calibrated.rule.scores(predicted.rows(possible), own, context.rows(possible))
+    if found is None:
+        return None
     scores = np.full(len(y), np.inf)
-    if possible.any():
-        scores[possible] = calibrated.rule.statistic(bands[:, possible], target.to_work(y[possible]))
+    scores[possible] = found
     return scores
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from guardband.audit.evidence import Evidence
-from guardband.audit.law import Law
 from guardband.audit.strata import (
     Bins,
     Family,
@@ -17,6 +16,7 @@ from guardband.audit.strata import (
     stratum,
 )
 from guardband.audit.words import number
+from guardband.bands.law import Law
 from guardband.data.table import Column, categories_from, has_text, numbers_from
 from guardband.metrics import worst_slab_counts
 

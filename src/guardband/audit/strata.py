@@ -10,8 +10,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from guardband.audit.law import Law
 from guardband.audit.words import number, plain
+from guardband.bands.law import Law
 from guardband.data.table import Column, categories_from, has_text, numbers_from
 
 Array = NDArray[np.float64]

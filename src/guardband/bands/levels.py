@@ -58,7 +58,12 @@ class Levels:
     @property
     def confidence_level(self) -> float | tuple[float, ...]:
         """The levels as the user sees them: a float, or a tuple of floats."""
-        return self.unpack(tuple(float(level) for level in self.values))
+        return self.unpack(self.floats)
+
+    @property
+    def floats(self) -> tuple[float, ...]:
+        """Each level as a float."""
+        return tuple(float(level) for level in self.values)
 
     @property
     def alphas(self) -> tuple[float, ...]:

@@ -1,57 +1,97 @@
-"""A rule together with what it found on the calibration rows."""
+"""A rule together with what it found on the calibration rows: one way from blocks of rows, for every way in."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any, Literal
 
 from guardband.bands.certificate import Certificate
 from guardband.bands.intervals import Intervals
 from guardband.bands.levels import Level, Levels
-from guardband.calibration.rule import Array, Rule
+from guardband.bands.predicted import Context, Predicted
+from guardband.calibration.rule import Calibration, Ends, Rule
+from guardband.calibration.summary import Array, Summary
+from guardband.exceptions import InsufficientCalibrationError, warn
+
+OnInsufficient = Literal["inf", "raise"]
+Block = tuple[Predicted, Array, Context]
+"""Predictions of some calibration rows, their outcomes ``(n,)``, and what else is known of them."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Calibrated:
-    """A calibrated rule; the summary it was found from lets other levels and model files start from it."""
+    """A calibrated rule; the summary that it was found from lets other levels and model files start from it."""
 
     rule: Rule
-    summary: Array
+    summary: Summary
+    found: Calibration
     notes: tuple[str, ...]
-    setting: Array
-    certificate: Certificate
+    on_insufficient: OnInsufficient
 
     @classmethod
-    def by(cls, rule: Rule, summary: Array, notes: tuple[str, ...] = ()) -> Calibrated:
-        """Return what the rule finds from a summary of the calibration rows."""
+    def from_blocks(
+        cls,
+        rule: Rule,
+        blocks: Iterable[Block],
+        notes: tuple[str, ...] = (),
+        on_insufficient: OnInsufficient = "inf",
+        gather: Callable[[Summary | None], Iterable[Summary | None]] = lambda own: [own],
+    ) -> Calibrated:
+        """Return what a rule finds on blocks of rows; ``gather`` adds the summaries of other processes to one's own."""
+
+        def summaries() -> Iterator[Summary]:
+            for predicted, y, context in blocks:
+                rule.check(predicted, context)
+                yield rule.summarise(predicted, y, context)
+
+        total = _total(gather(_total(summaries())))
+        if total is None:
+            raise ValueError("There must be at least one calibration row, found none.")
+        return cls.by(rule, total, notes, on_insufficient)
+
+    @classmethod
+    def by(
+        cls, rule: Rule, summary: Summary, notes: tuple[str, ...] = (), on_insufficient: OnInsufficient = "inf"
+    ) -> Calibrated:
+        """Return what the rule finds from a summary; an interval that is the whole line is warned of, or refused."""
         found = rule.calibrate(summary)
-        return cls(rule, summary, notes, found.setting, found.certificate.with_notes(*notes))
+        for remark in found.remarks:
+            if remark.infinite and on_insufficient == "raise":
+                raise InsufficientCalibrationError(remark.why)
+            warn(remark.why + (" The interval is the whole line." if remark.infinite else ""), remark.category)
+        return cls(rule, summary, found, notes, on_insufficient)
+
+    @property
+    def certificate(self) -> Certificate:
+        """What is promised."""
+        return Certificate(self.rule.method, self.found.promise, self.rule.levels.scalar, self.notes)
 
     def at(self, confidence_level: Level | Sequence[Level] | None, alpha: Level | Sequence[Level] | None) -> Calibrated:
         """Return the same at other levels, if any are given that differ."""
         if confidence_level is None and alpha is None:
             return self
         levels = Levels.of(confidence_level, alpha)
-        return self if levels == self.rule.levels else Calibrated.by(self.rule.at(levels), self.summary, self.notes)
+        if levels == self.rule.levels:
+            return self
+        return Calibrated.by(self.rule.at(levels), self.summary, self.notes, self.on_insufficient)
 
-    def ends(self, bands: Array) -> tuple[Array, Array, Array]:
-        """Return lower ``(n, L)``, point ``(n,)`` and upper ``(n, L)`` of bands ``(K, n, 3)``."""
-        return self.rule.ends(bands, self.setting)
+    def ends(self, predicted: Predicted, context: Context) -> Ends:
+        """Return lower ``(n, L)``, point ``(n,)`` and upper ``(n, L)`` of new rows."""
+        self.rule.check(predicted, context)
+        return self.rule.ends(predicted, context, self.found.arrays)
 
-    def intervals(
-        self,
-        lower: NDArray[np.float64],
-        point: NDArray[np.float64],
-        upper: NDArray[np.float64],
-        index: Any = None,
-        input_names: tuple[str, ...] = (),
-    ) -> Intervals:
+    def intervals(self, ends: Ends, index: Any = None, input_names: tuple[str, ...] = ()) -> Intervals:
         """Return ends ``(n, L)`` as ``Intervals``, ``(n,)`` where there is one level."""
-        levels = self.rule.levels
+        (lower, point, upper), levels = ends, self.rule.levels
         if levels.scalar:
             lower, upper = lower[:, 0], upper[:, 0]
         return Intervals(lower, point, upper, levels.confidence_level, self.certificate, index, input_names)
+
+
+def _total(summaries: Iterable[Summary | None]) -> Summary | None:
+    total: Summary | None = None
+    for own in summaries:
+        if own is not None and own.n:
+            total = own if total is None else total + own
+    return total

@@ -2,30 +2,91 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
 
-from guardband.bands.certificate import Certificate, PavAim
+from guardband.bands.law import Law
 from guardband.bands.levels import Levels
-from guardband.bands.ranks import average_rank, pac_rank, selection_rank
-from guardband.calibration.rule import Array, Calibration, OnInsufficient, Rule, picked_ends, refuse_other_levels
+from guardband.bands.predicted import Context, PredictedInterval
+from guardband.bands.promise import DELTA, RankPromise, joined
+from guardband.bands.ranks import average_coverage, average_rank, coverage_bound, pac_rank, selection_rank
+from guardband.calibration.rule import Calibration, Ends, Remark, Rule, refuse_other_levels
+from guardband.calibration.summary import Array, Summary
+from guardband.calibration.unadjusted import chosen_ends
 from guardband.planning import average_fewest_rows, corollary_epsilon, corollary_fewest_rows, pac_rows
 
 PavRule = Literal["paper", "fixed-sequence", "nested"]
+PavAim = Literal["selection", "pac", "average"]
 Average = Literal["corollary", "sharp"]
 
 WHOLE_LINE = -1
+
+
+@dataclass(frozen=True, kw_only=True)
+class PavPromise(RankPromise):
+    """What follows from a network picked by its count on the calibration rows.
+
+    ``tau`` is the level of the network that was picked (0 is the whole line), ``covered`` its count, ``candidates`` the
+    size of the grid, ``rule`` how it was picked and ``aim`` what ``rank`` was set for. The K-free rules make coverage
+    stochastically larger than Beta(rank, n + 1 - rank), the paper's own up to a factor K.
+    """
+
+    kind = "pav"
+    rule: PavRule
+    aim: PavAim
+    candidates: int
+    tau: tuple[float, ...]
+    covered: tuple[int, ...]
+
+    @property
+    def on_average(self) -> bool:
+        """Whether average coverage was asked for."""
+        return self.aim == "average"
+
+    @property
+    def _among(self) -> int:
+        return self.candidates if self.rule == "paper" else 1
+
+    def shares(self) -> tuple[float, ...]:
+        """Return the level if it was asked for, otherwise what follows for the network that was picked."""
+        return self.coverage_bound(self._delta) if self.aim == "selection" else self.confidence_level
+
+    def law(self, i: int) -> Law:
+        """Return what bounds the number of covered rows from below."""
+        return Law((self.rank[i], self.n_calibration), candidates=self._among, open=True)
+
+    def expected_coverage(self) -> tuple[float, ...]:
+        """Return the integral of ``ranks.average_coverage``, and 1 for the whole line."""
+        return self._unless_whole(lambda i: average_coverage(self.rank[i], self.n_calibration, self._among))
+
+    def coverage_bound(self, delta: float) -> tuple[float, ...]:
+        """Return the bound of the rank; for the paper's rule Clopper-Pearson's of the chosen network at delta / K.
+
+        The latter stays below 1 where all rows are covered, since the interval is finite.
+        """
+        if self.rule != "paper":
+            return super().coverage_bound(delta)
+        share = delta / self.candidates
+        return self._unless_whole(lambda i: coverage_bound(share, self.covered[i], self.n_calibration))
+
+    def how(self, method: str) -> str:
+        """Return which network was picked, and by what count."""
+        return (
+            f"How: {method} picked tau = {joined(f'{t:g}' for t in self.tau)} from a grid of {self.candidates} by the "
+            f"rule {self.rule!r}; it had to contain {joined(f'{k:,}' for k in self.rank)} of {self.n_calibration:,} "
+            f"held-out rows and contained {joined(f'{s:,}' for s in self.covered)}."
+            + (" tau = 0 is the whole line." if 0 in self.tau else "")
+        )
 
 
 @dataclass(frozen=True)
 class PavSelection(Rule):
     """Picks the shortest bands of a grid that contain enough calibration rows.
 
-    ``taus`` runs from the narrowest bands to the widest, and bands ``(K, n, 3)`` stand in that order.
+    ``taus`` runs from the narrowest intervals to the widest, and the candidates stand in that order.
 
     - ``rule="paper"``: the largest tau whose bands contain k rows. Any of K networks may be picked, so its
       bound is divided by K; for networks of any kind that factor is needed.
@@ -39,15 +100,18 @@ class PavSelection(Rule):
     the paper's corollary or by its sharp form. If no bands contain enough, tau is 0: the whole line.
     """
 
-    method: str
-    levels: Levels
+    takes = PredictedInterval
     taus: tuple[float, ...]
     rule: PavRule = "fixed-sequence"
     aim: PavAim = "selection"
     average: Average = "sharp"
-    delta: float = 0.1
+    delta: float = DELTA
     shares: int = 1
-    on_insufficient: OnInsufficient = "inf"
+
+    @property
+    def candidates(self) -> int:
+        """One for each tau."""
+        return len(self.taus)
 
     @property
     def _chosen_among(self) -> int:
@@ -57,61 +121,56 @@ class PavSelection(Rule):
     def _delta_each(self) -> float:
         return self.delta / self._chosen_among / self.shares
 
-    def statistic(self, bands: Array, y: Array) -> Array:
-        """Return which bands contain y, ``(K, n, 3), (n,) -> (n, K)``; bands that are not finite do not."""
-        bands = self._shaped(bands, np)
-        inside = (bands[:, :, 0] <= y) & (y <= bands[:, :, 2]) & np.isfinite(bands).all(axis=2)
-        return inside.T
+    def summarise(self, predicted: PredictedInterval, y: Array, context: Context) -> Summary:
+        """Return how many rows each of the K intervals contains; those that are not finite contain none."""
+        shaped = self._shaped(predicted, np)
+        inside = (shaped.lower <= y) & (y <= shaped.upper) & shaped.finite()
+        return Summary(len(y), {"covered": inside[0].sum(-1, dtype=np.int64)})
 
-    def summarise(self, statistics: Sequence[Array]) -> Array:
-        """Return the number of rows, then how many of them each of the K bands contains."""
-        total = sum(part.sum(axis=0, dtype=np.int64) for part in statistics)
-        return np.concatenate([[sum(len(part) for part in statistics)], np.asarray(total)])
-
-    def calibrate(self, summary: Array) -> Calibration:
-        """Return which bands each level takes, and the certificate."""
-        n, counts = int(summary[0]), summary[1:]
+    def calibrate(self, summary: Summary) -> Calibration:
+        """Return which interval each level takes, and the promise."""
+        n, counts = summary.n, summary.totals["covered"]
         ranks = tuple(self._rank(level, n) for level in self.levels.values)
         chosen = np.array([self._choose(counts, k) for k in ranks], dtype=np.int64)
-        for level, k, j in zip(self.levels.values, ranks, chosen, strict=True):
-            if j == WHOLE_LINE:
-                self.whole_line(self._why_none(level, n, k, counts))
-        taus = tuple(0.0 if j == WHOLE_LINE else self.taus[j] for j in chosen)
-        covered = tuple(n if j == WHOLE_LINE else int(counts[j]) for j in chosen)
-        certificate = Certificate(
-            kind="pav",
-            method=self.method,
-            confidence_level=self.levels.confidence_level,
+        promise = PavPromise(
+            confidence_level=self.levels.floats,
             n_calibration=n,
-            rank=self.levels.unpack(ranks),
+            rank=ranks,
             delta=self.delta,
             joint=self.shares > 1,
             rule=self.rule,
             aim=self.aim,
             candidates=len(self.taus),
-            tau=self.levels.unpack(taus),
-            covered=self.levels.unpack(covered),
-            whole_line=self.levels.unpack(tuple(bool(j == WHOLE_LINE) for j in chosen)),
+            tau=tuple(0.0 if j == WHOLE_LINE else self.taus[j] for j in chosen),
+            covered=tuple(n if j == WHOLE_LINE else int(counts[j]) for j in chosen),
+            whole_line=tuple(bool(j == WHOLE_LINE) for j in chosen),
         )
-        return Calibration(chosen, certificate)
+        remarks = [
+            Remark(self._why_none(level, n, k, counts))
+            for level, k, whole in zip(self.levels.values, ranks, promise.whole_line, strict=True)
+            if whole
+        ]
+        return Calibration({"chosen": chosen}, promise, tuple(remarks))
 
-    def ends(self, bands: Any, setting: Any, xp: Any = np) -> tuple[Any, Any, Any]:
-        """Return the chosen bands, ``(K, n, 3), (L,) -> (n, L), (n,), (n, L)``."""
-        return picked_ends(self._shaped(bands, xp)[setting.clip(0)], xp, (setting != WHOLE_LINE)[:, None])
+    def ends(self, predicted: PredictedInterval, context: Context, arrays: dict[str, Any], xp: Any = np) -> Ends:
+        """Return the intervals that were chosen."""
+        chosen = arrays["chosen"]
+        return chosen_ends(self._shaped(predicted, xp), chosen.clip(0), xp, (chosen != WHOLE_LINE)[:, None])
 
     def at(self, levels: Levels) -> PavSelection:
         """Return the rule for some of its levels; others are refused, since pav's grid is tied to them."""
         refuse_other_levels(self.method, self.levels, levels)
         return replace(self, levels=levels)
 
-    def _shaped(self, bands: Any, xp: Any) -> Any:
+    def _shaped(self, predicted: PredictedInterval, xp: Any) -> PredictedInterval:
+        """Return the intervals, for the nested rule widened to contain all narrower ones."""
         if self.rule != "nested":
-            return bands
-        lower, upper = [bands[0, :, 0]], [bands[0, :, 2]]
-        for own in bands[1:]:
-            lower.append(xp.minimum(lower[-1], own[:, 0]))
-            upper.append(xp.maximum(upper[-1], own[:, 2]))
-        return xp.stack([xp.stack(lower), bands[:, :, 1], xp.stack(upper)], -1)
+            return predicted
+        lower, upper = [predicted.lower[:, 0]], [predicted.upper[:, 0]]
+        for k in range(1, predicted.candidates):
+            lower.append(xp.minimum(lower[-1], predicted.lower[:, k]))
+            upper.append(xp.maximum(upper[-1], predicted.upper[:, k]))
+        return PredictedInterval(xp.stack(lower, 1), predicted.point, xp.stack(upper, 1))
 
     def _rank(self, level: Fraction, n: int) -> int:
         if self.aim == "pac":

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from guardband.bands.certificate import Certificate
 from guardband.bands.levels import Levels
-from guardband.calibration.rule import Array, Calibration, OnInsufficient, Rule, picked_ends
+from guardband.bands.predicted import Context, PredictedGaussian
+from guardband.calibration.rule import Calibration, Ends, Remark, Rule, picked_ends
+from guardband.calibration.summary import Array, Summary
+from guardband.calibration.unadjusted import promised_nothing
 
 REASON = "a recalibrated distribution meets its level only as the number of calibration rows grows"
 
@@ -25,42 +26,46 @@ class Recalibration(Rule):
     points increase already, so that R passes through them: it is the empirical distribution function of the
     F(y_i), and the q-quantile of R(F) lies where the q n-th smallest of them does, interpolated between
     neighbours. It is kept in units of deviations, z = (y - mean) / deviation, in which F is increasing.
-    Bands are mean - deviation, mean, mean + deviation. The point is the recalibrated median.
+    The point is the recalibrated median.
     """
 
-    method: str
-    levels: Levels
-    on_insufficient: OnInsufficient = "inf"
+    takes = PredictedGaussian
 
-    def statistic(self, bands: Array, y: Array) -> Array:
-        """Return how many deviations y lies above the mean, NaN without a finite band, ``(1, n, 3), (n,) -> (n,)``."""
-        mean, deviation = bands[0, :, 1], (bands[0, :, 2] - bands[0, :, 0]) / 2
+    @property
+    def candidates(self) -> int:
+        """One Gaussian."""
+        return 1
+
+    def summarise(self, predicted: PredictedGaussian, y: Array, context: Context) -> Summary:
+        """Return how many deviations y lies above the mean, NaN without a finite prediction."""
+        mean, deviation = (part[0, 0] for part in predicted.parts)
         with np.errstate(all="ignore"):
             z = np.where(y == mean, 0.0, (y - mean) / deviation)
-        return np.where(np.isfinite(bands[0]).all(axis=1), z, np.nan)
+        return Summary(len(y), {}, ({"distance": np.where(predicted.finite()[0, 0], z, np.nan)},))
 
-    def summarise(self, statistics: Sequence[Array]) -> Array:
-        """Return the distances, sorted, NaN last."""
-        return np.sort(np.concatenate(list(statistics)))
-
-    def calibrate(self, summary: Array) -> Calibration:
-        """Return lower end, median and upper end of each level in deviations, ``(L, 3)``, and the certificate."""
-        usable = summary[~np.isnan(summary)]
+    def calibrate(self, summary: Summary) -> Calibration:
+        """Return lower end, median and upper end of each level in deviations, ``(L, 3)``."""
+        distances = np.sort(summary.rows("distance"))  # NaN last
+        usable = distances[~np.isnan(distances)]
         sides = [[(1 - level) / 2, Fraction(1, 2), (1 + level) / 2] for level in self.levels.values]
-        setting = np.array([[_quantile(usable, side) for side in own] for own in sides])
-        whole = tuple(bool(np.isinf(own[[0, 2]]).any()) for own in setting)
-        if any(whole):
+        quantiles = np.array([[_quantile(usable, side) for side in own] for own in sides])
+        remarks = []
+        if np.isinf(quantiles[:, ::2]).any():
             needed = math.ceil(2 / min(self.levels.alphas))
-            self.whole_line(f"{self.method} needs at least {needed} calibration rows that tell, found {len(usable)}.")
-        certificate = Certificate.of_nothing(self.method, self.levels.confidence_level, len(summary), REASON)
-        return Calibration(setting, replace(certificate, whole_line=self.levels.unpack(whole)))
+            why = f"{self.method} needs at least {needed} calibration rows that tell, found {len(usable)}."
+            remarks.append(Remark(why))
+        whole = tuple(bool(both) for both in np.isinf(quantiles[:, ::2]).all(axis=1))
+        promise = replace(promised_nothing(self, summary, REASON), whole_line=whole)
+        return Calibration({"quantiles": quantiles}, promise, tuple(remarks))
 
-    def ends(self, bands: Any, setting: Any, xp: Any = np) -> tuple[Any, Any, Any]:
-        """Return the quantiles, ``(1, n, 3), (L, 3) -> (n, L), (n,), (n, L)``."""
-        mean, deviation = bands[0, :, 1], (bands[0, :, 2] - bands[0, :, 0]) / 2
-        # entry by entry: torch would take the precision of an array, but takes that of the bands from a number
-        quantiles = [xp.stack([mean + deviation * side for side in own], -1) for own in setting]
-        return picked_ends(xp.stack(quantiles), xp)
+    def ends(self, predicted: PredictedGaussian, context: Context, arrays: dict[str, Any], xp: Any = np) -> Ends:
+        """Return the quantiles; a side beyond the first or last calibration row is infinite."""
+        mean, deviation = (part[0, 0] for part in predicted.parts)
+        # entry by entry: torch would take the precision of an array, but takes that of the prediction from a number
+        lower, point, upper = (
+            xp.stack([mean + deviation * own[side] for own in arrays["quantiles"]]) for side in range(3)
+        )
+        return picked_ends(lower, point, upper, predicted.finite(xp)[0, 0], xp)
 
     def at(self, levels: Levels) -> Recalibration:
         """Return the rule for other levels: a distribution has them all."""

@@ -1,80 +1,109 @@
-"""The contract of a rule: held-out bands and responses in, intervals with a stated guarantee out."""
+"""The contract of a rule: held-out predictions and outcomes in, intervals with a stated promise out."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from guardband.bands.certificate import Certificate
 from guardband.bands.levels import Levels
-from guardband.exceptions import InsufficientCalibrationError, InsufficientCalibrationWarning, warn
+from guardband.bands.predicted import Context, Predicted
+from guardband.bands.promise import Promise
+from guardband.calibration.summary import Array, Summary
+from guardband.exceptions import InsufficientCalibrationWarning
 
-Array = NDArray[Any]
-OnInsufficient = Literal["inf", "raise"]
+Ends = tuple[Any, Any, Any]
+"""Lower ``(n, L)``, point ``(n,)`` and upper ``(n, L)``, of numpy or of torch."""
 
 
 @dataclass(frozen=True)
+class Remark:
+    """What to warn of: by default, why an interval is ``infinite``, which may also be refused."""
+
+    why: str
+    category: type[Warning] = InsufficientCalibrationWarning
+    infinite: bool = True
+
+
+@dataclass(frozen=True, eq=False)
 class Calibration:
-    """What a rule found on the calibration rows: a setting per level, ``(L,)``, and what it promises."""
+    """What the calibration rows settled: named arrays that turn predictions into intervals, and what is promised."""
 
-    setting: Array
-    certificate: Certificate
+    arrays: dict[str, Array]
+    promise: Promise
+    remarks: tuple[Remark, ...] = ()
 
 
+@dataclass(frozen=True)
 class Rule(ABC):
-    """Turns bands into intervals in four steps, so that calibration can stream.
+    """Turns predictions into intervals in three steps.
 
-    ``statistic`` reduces each held-out row to what the rule needs of it; ``summarise`` joins the parts;
-    ``calibrate`` finds the setting; ``ends`` applies it to new bands. Bands are ``(K, n, 3)``: the member
-    axis is always there.
+    ``summarise`` keeps of a block of calibration rows what the rule needs, and summaries add up; ``calibrate`` finds
+    from their sum a few arrays, which are all that a calibrated network carries; ``ends`` applies them to new rows.
     """
 
+    takes: ClassVar[type[Predicted]]
+    """What kind of prediction it needs."""
+    each_copy: ClassVar[bool] = False
+    """Whether it is to see every copy of a network; otherwise it sees their average."""
     method: str
     levels: Levels
-    on_insufficient: OnInsufficient
+
+    @property
+    def uses(self) -> frozenset[str]:
+        """What it must know of a row besides its prediction: names of ``Context``."""
+        return frozenset()
+
+    @property
+    def candidates(self) -> int | None:
+        """How many candidates it takes; None if any number."""
+        return None
 
     @abstractmethod
-    def statistic(self, bands: Array, y: Array) -> Array:
-        """Return what the rule needs of each row, ``(K, n, 3), (n,) -> (n, ...)``."""
+    def summarise(self, predicted: Any, y: Array, context: Context) -> Summary:
+        """Return what to keep of a block of rows."""
 
     @abstractmethod
-    def summarise(self, statistics: Sequence[Array]) -> Array:
-        """Return all statistics as one array, which is all that ``calibrate`` needs and a model file keeps."""
+    def calibrate(self, summary: Summary) -> Calibration:
+        """Return what all rows settle at each level."""
 
     @abstractmethod
-    def calibrate(self, summary: Array) -> Calibration:
-        """Return the setting for each level and the certificate."""
-
-    @abstractmethod
-    def ends(self, bands: Any, setting: Any, xp: Any = np) -> tuple[Any, Any, Any]:
-        """Return lower ``(n, L)``, point ``(n,)`` and upper ``(n, L)``; ``xp`` is numpy or torch."""
+    def ends(self, predicted: Any, context: Context, arrays: dict[str, Any], xp: Any = np) -> Ends:
+        """Return the intervals of new rows; ``xp`` is numpy or torch, whichever the arrays are of."""
 
     @abstractmethod
     def at(self, levels: Levels) -> Rule:
         """Return the rule for levels that are chosen after calibration."""
 
-    def whole_line(self, why: str, category: type[Warning] = InsufficientCalibrationWarning) -> None:
-        """Say that the interval is the whole line, by a warning or, if asked for, an error."""
-        if self.on_insufficient == "raise":
-            raise InsufficientCalibrationError(why)
-        warn(f"{why} The interval is the whole line.", category)
+    def scores(self, predicted: Any, y: Array, context: Context) -> Array | None:
+        """Return the score of each row by which the rule ranks them, ``(n,)``, or None if it does not rank."""
+        return None
+
+    def calibration_scores(self, summary: Summary) -> Array | None:
+        """Return the scores of the calibration rows, or None if the rule does not rank."""
+        return None
+
+    def check(self, predicted: Predicted, context: Context) -> None:
+        """Raise if the rule cannot use what was predicted, or not what is known of the rows."""
+        if not isinstance(predicted, self.takes):
+            raise ValueError(f"{self.method} needs {self.takes.what}, found {predicted.what}. {self.takes.hint}")
+        if self.candidates not in (None, predicted.candidates):
+            raise ValueError(f"{self.method} takes {self.candidates} candidate(s), found {predicted.candidates}.")
+        context.check(self.uses, len(predicted), self.method)
 
 
-def picked_ends(picked: Any, xp: Any, allowed: Any = True) -> tuple[Any, Any, Any]:
-    """Return the ends of one band for each level, ``(L, n, 3) -> (n, L), (n,), (n, L)``.
+def picked_ends(lower: Any, point: Any, upper: Any, usable: Any, xp: Any) -> Ends:
+    """Return the ends of one interval for each level, ``(L, n)`` each ``-> (n, L), (n,), (n, L)``.
 
-    The point is that of the first level; the others are widened to contain it where they do not. A band that is
-    not finite, or not ``allowed``, ``(L, 1)``, gives the whole line.
+    The point is that of the first level; the others are widened to contain it where they do not. What is not
+    ``usable`` gives the whole line; a single side may be infinite.
     """
-    point = picked[0, :, 1]
-    usable = xp.isfinite(picked).all(-1) & xp.isfinite(point) & allowed
-    lower = xp.where(usable, xp.minimum(picked[:, :, 0], point), -xp.inf)
-    upper = xp.where(usable, xp.maximum(picked[:, :, 2], point), xp.inf)
+    point = point[0]
+    usable = usable & xp.isfinite(point) & ~xp.isnan(lower) & ~xp.isnan(upper)
+    lower = xp.where(usable, xp.minimum(lower, point), -xp.inf)
+    upper = xp.where(usable, xp.maximum(upper, point), xp.inf)
     return lower.T, point, upper.T
 
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from guardband.bands.predicted import Predicted, PredictedInterval
 
 Array = NDArray[np.float64]
 
@@ -20,17 +22,20 @@ Array = NDArray[np.float64]
 class Score(ABC):
     """A conformity score with its interval: y lies in the interval at threshold c exactly if its score is at most c.
 
-    Where rounding could break that, it is in favour of y: the slack makes the interval longer by a few units in
-    the last place. A band that is not finite scores infinity, and its interval is the whole line.
+    Where rounding could break that, it is in favour of y: the slack makes each side longer by a few units in the last
+    place. A prediction that is not finite scores infinity, and its interval is the whole line.
     """
 
-    @abstractmethod
-    def of(self, bands: Array, y: Array) -> Array:
-        """Return the score of each row, ``(n, 3), (n,) -> (n,)``."""
+    takes: ClassVar[type[Predicted]]
+    """What kind of prediction it needs."""
 
     @abstractmethod
-    def interval(self, bands: Any, threshold: Any, xp: Any = np) -> tuple[Any, Any]:
-        """Return lower and upper ends, ``(n, 3), () -> (n,), (n,)``."""
+    def of(self, predicted: Any, y: Array) -> Array:
+        """Return the score of each row, ``(C, K, n), (n,) -> (C, K, n)``."""
+
+    @abstractmethod
+    def interval(self, predicted: Any, threshold: Any, xp: Any = np) -> tuple[Any, Any]:
+        """Return lower and upper ends, ``(C, K, n), () or (n,) -> (C, K, n)`` each; a side may be infinite."""
 
 
 @dataclass(frozen=True)
@@ -43,47 +48,52 @@ class Scaled(Score):
     than the score CQR-m of Sesia & Candès (2020).
     """
 
-    def of(self, bands: Array, y: Array) -> Array:
-        """Return the score of each row, ``(n, 3), (n,) -> (n,)``."""
-        lower, point, upper = bands[:, 0], bands[:, 1], bands[:, 2]
+    takes = PredictedInterval
+
+    def of(self, predicted: PredictedInterval, y: Array) -> Array:
+        """Return the score of each row."""
+        lower, point, upper = predicted.parts
         with np.errstate(over="ignore", divide="ignore", invalid="ignore", under="ignore"):
             gap = np.abs(y - point)
             width = np.maximum(np.where(y < point, point - lower, upper - point), 0)
             score = np.where(gap == 0, 0.0, gap / width)
         tiny = np.finfo(np.float64).tiny
-        return _or_infinite(bands, np.where((gap > 0) & (score < tiny), np.inf, score))
+        return _or_infinite(predicted, np.where((gap > 0) & (score < tiny), np.inf, score))
 
-    def interval(self, bands: Any, threshold: Any, xp: Any = np) -> tuple[Any, Any]:
-        """Return the band scaled about its point.
+    def interval(self, predicted: PredictedInterval, threshold: Any, xp: Any = np) -> tuple[Any, Any]:
+        """Return the interval scaled about its point.
 
-        The slack is 4 eps (|m| + c (u - l)): without it a tenth of all rows at the threshold fall outside
-        their own interval.
+        The slack of a side is 4 eps (|m| + c times its width): without it a tenth of all rows at the threshold fall
+        outside their own interval.
         """
-        lower, point, upper = bands[:, 0], bands[:, 1], bands[:, 2]
-        limits, zero = xp.finfo(bands.dtype), xp.zeros_like(point)
+        lower, point, upper = predicted.parts
+        limits, zero = xp.finfo(point.dtype), xp.zeros_like(point)
         with _quiet(xp):
-            below, above = xp.maximum(point - lower, zero), xp.maximum(upper - point, zero)
+            below, above = (threshold * xp.maximum(side, zero) for side in (point - lower, upper - point))
             # tiny: in all four times the smallest number there is, for products that lose digits by underflow
-            slack = 4 * limits.eps * (xp.abs(point) + threshold * (below + above) + limits.tiny * (threshold > 0))
-            low, high = point - threshold * below - slack, point + threshold * above + slack
-        return _or_whole_line(bands, threshold, low, high, xp)
+            least = xp.abs(point) + limits.tiny * (threshold > 0)
+            low = point - below - 4 * limits.eps * (least + below)
+            high = point + above + 4 * limits.eps * (least + above)
+        return _or_whole_line(predicted, threshold, low, high, xp)
 
 
 @dataclass(frozen=True)
 class Residual(Score):
     """conf-fw's score: |y - m|, whose intervals all have one length (Papadopoulos & Haralambous, 2011)."""
 
-    def of(self, bands: Array, y: Array) -> Array:
-        """Return the score of each row, ``(n, 3), (n,) -> (n,)``."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            return _or_infinite(bands, np.abs(y - bands[:, 1]))
+    takes = Predicted
 
-    def interval(self, bands: Any, threshold: Any, xp: Any = np) -> tuple[Any, Any]:
+    def of(self, predicted: Predicted, y: Array) -> Array:
+        """Return the score of each row."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return _or_infinite(predicted, np.abs(y - predicted.point))
+
+    def interval(self, predicted: Predicted, threshold: Any, xp: Any = np) -> tuple[Any, Any]:
         """Return the point and the threshold on both sides of it."""
-        point = bands[:, 1]
+        point = predicted.point
         with _quiet(xp):
-            slack = 4 * xp.finfo(bands.dtype).eps * (xp.abs(point) + threshold)
-            return _or_whole_line(bands, threshold, point - threshold - slack, point + threshold + slack, xp)
+            slack = 4 * xp.finfo(point.dtype).eps * (xp.abs(point) + threshold)
+            return _or_whole_line(predicted, threshold, point - threshold - slack, point + threshold + slack, xp)
 
 
 @dataclass(frozen=True)
@@ -95,29 +105,30 @@ class Additive(Score):
     to contain the point.
     """
 
+    takes = PredictedInterval
     relative: bool = False
 
-    def of(self, bands: Array, y: Array) -> Array:
-        """Return the score of each row, ``(n, 3), (n,) -> (n,)``."""
-        lower, upper = bands[:, 0], bands[:, 2]
+    def of(self, predicted: PredictedInterval, y: Array) -> Array:
+        """Return the score of each row."""
+        lower, _, upper = predicted.parts
         with np.errstate(over="ignore", divide="ignore", invalid="ignore", under="ignore"):
             score = np.maximum(lower - y, y - upper)
             if self.relative:
                 width = upper - lower
                 beyond = np.where(score > 0, np.inf, -0.5)
                 score = np.where(width > 0, score / np.where(width > 0, width, 1), beyond)
-        return _or_infinite(bands, score)
+        return _or_infinite(predicted, score)
 
-    def interval(self, bands: Any, threshold: Any, xp: Any = np) -> tuple[Any, Any]:
-        """Return the band moved outward on both sides by the threshold."""
-        lower, point, upper = bands[:, 0], bands[:, 1], bands[:, 2]
-        limits = xp.finfo(bands.dtype)
+    def interval(self, predicted: PredictedInterval, threshold: Any, xp: Any = np) -> tuple[Any, Any]:
+        """Return the interval moved outward on both sides by the threshold."""
+        lower, point, upper = predicted.parts
+        limits = xp.finfo(point.dtype)
         with _quiet(xp):
-            width = upper - lower
-            by = threshold * width if self.relative else threshold
-            slack = 4 * limits.eps * (xp.abs(lower) + xp.abs(upper) + abs(by)) + limits.tiny
-            low, high = xp.minimum(lower - by - slack, point), xp.maximum(upper + by + slack, point)
-        return _or_whole_line(bands, threshold, low, high, xp)
+            by = threshold * (upper - lower) if self.relative else threshold
+            low = lower - by - (4 * limits.eps * (xp.abs(lower) + abs(by)) + limits.tiny)
+            high = upper + by + (4 * limits.eps * (xp.abs(upper) + abs(by)) + limits.tiny)
+            low, high = xp.minimum(low, point), xp.maximum(high, point)
+        return _or_whole_line(predicted, threshold, low, high, xp)
 
 
 def _quiet(xp: Any) -> AbstractContextManager[Any]:
@@ -125,13 +136,12 @@ def _quiet(xp: Any) -> AbstractContextManager[Any]:
     return np.errstate(over="ignore", invalid="ignore") if xp is np else nullcontext()
 
 
-def _or_infinite(bands: Array, score: Array) -> Array:
-    """Return the score, infinite where it is no number or the band is not finite."""
-    finite = np.isfinite(bands[:, 0]) & np.isfinite(bands[:, 1]) & np.isfinite(bands[:, 2])  # ten times .all(axis=1)
-    return np.where(finite & ~np.isnan(score), score, np.inf)
+def _or_infinite(predicted: Predicted, score: Array) -> Array:
+    """Return the score, infinite where it is no number or the prediction is not finite."""
+    return np.where(predicted.finite() & ~np.isnan(score), score, np.inf)
 
 
-def _or_whole_line(bands: Any, threshold: Any, low: Any, high: Any, xp: Any) -> tuple[Any, Any]:
-    """Return the ends, and the whole line where the threshold or the band is not finite."""
-    usable = xp.isfinite(bands).all(1) & xp.isfinite(threshold + xp.zeros_like(low)) & ~xp.isnan(low) & ~xp.isnan(high)
+def _or_whole_line(predicted: Predicted, threshold: Any, low: Any, high: Any, xp: Any) -> tuple[Any, Any]:
+    """Return the ends, and the whole line where the threshold or the prediction is not finite."""
+    usable = predicted.finite(xp) & xp.isfinite(threshold + xp.zeros_like(low)) & ~xp.isnan(low) & ~xp.isnan(high)
     return xp.where(usable, low, -xp.inf), xp.where(usable, high, xp.inf)

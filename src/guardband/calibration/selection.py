@@ -2,61 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
 
-from guardband.bands.certificate import Certificate
 from guardband.bands.levels import Levels
-from guardband.calibration.rule import Array, Calibration, OnInsufficient, Rule, picked_ends, refuse_other_levels
-from guardband.exceptions import DegenerateBandWarning, warn
+from guardband.bands.predicted import Context, Predicted, PredictedGaussian, PredictedInterval
+from guardband.calibration.rule import Calibration, Ends, Remark, Rule, picked_ends, refuse_other_levels
+from guardband.calibration.summary import Array, Summary
+from guardband.calibration.unadjusted import chosen_ends, promised_nothing
+from guardband.exceptions import DegenerateBandWarning
 
 REASON = "the calibration rows chose the network, so that they can no longer vouch for it"
 
 
 @dataclass(frozen=True)
 class ShortestCovering(Rule):
-    """Takes the candidate with the shortest bands of those that cover enough of D2: high-q's choice.
+    """Takes the candidate with the shortest intervals of those that cover enough of D2: high-q's choice.
 
     Enough is the level. If none does, the one that covers most. Each level of ``trained`` has as many candidates,
     which stand together.
     """
 
-    method: str
-    levels: Levels
+    takes = PredictedInterval
     trained: Levels
-    on_insufficient: OnInsufficient = "inf"
 
-    def statistic(self, bands: Array, y: Array) -> Array:
-        """Return whether each band contains y, and its length, ``(K, n, 3), (n,) -> (n, 2 K)``."""
-        finite = np.isfinite(bands).all(axis=2)
-        inside = (bands[:, :, 0] <= y) & (y <= bands[:, :, 2]) & finite
+    def check(self, predicted: Predicted, context: Context) -> None:
+        """Raise unless there are intervals, as many for each level."""
+        super().check(predicted, context)
+        if predicted.candidates % len(self.trained):
+            raise ValueError(
+                f"{self.method} takes as many candidates for each of {len(self.trained)} levels, found "
+                f"{predicted.candidates}."
+            )
+
+    def summarise(self, predicted: PredictedInterval, y: Array, context: Context) -> Summary:
+        """Return how many intervals of each candidate contain y, and the sum of their lengths."""
+        finite = predicted.finite()[0]
+        lower, _, upper = (part[0] for part in predicted.parts)
         with np.errstate(over="ignore", invalid="ignore"):
-            return np.concatenate([inside, np.where(finite, bands[:, :, 2] - bands[:, :, 0], np.inf)]).T
+            lengths = np.where(finite, upper - lower, np.inf).sum(-1)
+        return Summary(len(y), {"covered": ((lower <= y) & (y <= upper) & finite).sum(-1), "length": lengths})
 
-    def summarise(self, statistics: Sequence[Array]) -> Array:
-        """Return the number of rows and the means."""
-        return _means(statistics)
-
-    def calibrate(self, summary: Array) -> Calibration:
-        """Return the candidate of each level, and a certificate that promises nothing."""
-        covered, lengths = summary[1:].reshape(2, -1)
+    def calibrate(self, summary: Summary) -> Calibration:
+        """Return the candidate of each level."""
+        covered, lengths = (summary.totals[name] / summary.n for name in ("covered", "length"))
         each = len(covered) // len(self.trained)
-        setting = []
+        chosen = []
         for level in self.levels.values:
             first = each * self.trained.values.index(level)
             own = slice(first, first + each)
             enough = covered[own] >= float(level)
             best = np.where(enough, lengths[own], np.inf).argmin() if enough.any() else covered[own].argmax()
-            setting.append(first + int(best))
-        return Calibration(np.array(setting), _certificate(self, summary))
+            chosen.append(first + int(best))
+        return Calibration({"chosen": np.array(chosen)}, promised_nothing(self, summary, REASON))
 
-    def ends(self, bands: Any, setting: Any, xp: Any = np) -> tuple[Any, Any, Any]:
-        """Return the chosen bands, ``(K, n, 3), (L,) -> (n, L), (n,), (n, L)``."""
-        return picked_ends(bands[setting], xp)
+    def ends(self, predicted: PredictedInterval, context: Context, arrays: dict[str, Any], xp: Any = np) -> Ends:
+        """Return the intervals of the candidates chosen."""
+        return chosen_ends(predicted, arrays["chosen"], xp)
 
     def at(self, levels: Levels) -> ShortestCovering:
         """Return the rule for some of its levels."""
@@ -66,59 +71,41 @@ class ShortestCovering(Rule):
 
 @dataclass(frozen=True)
 class MostLikely(Rule):
-    """Takes the Gaussian under which D2 is most likely, and its central interval: neg-ll's choice.
+    """Takes the Gaussian under which D2 is most likely, and its central interval: neg-ll's choice."""
 
-    Bands are mean - deviation, mean, mean + deviation, one for each candidate.
-    """
+    takes = PredictedGaussian
 
-    method: str
-    levels: Levels
-    on_insufficient: OnInsufficient = "inf"
+    def summarise(self, predicted: PredictedGaussian, y: Array, context: Context) -> Summary:
+        """Return each candidate's summed negative log-likelihood but for a constant.
 
-    def statistic(self, bands: Array, y: Array) -> Array:
-        """Return the negative log-likelihoods but for a constant, ``(K, n, 3), (n,) -> (n, K)``.
-
-        A row that no candidate gives a likelihood is NaN, and does not count.
+        A row that no candidate gives a likelihood does not count.
         """
-        mean, deviation = bands[:, :, 1], (bands[:, :, 2] - bands[:, :, 0]) / 2
+        mean, deviation = (part[0] for part in predicted.parts)
         with np.errstate(all="ignore"):
-            values = (np.log(deviation) + ((y - mean) / deviation) ** 2 / 2).T
+            values = np.log(deviation) + ((y - mean) / deviation) ** 2 / 2
         usable = np.isfinite(values)
-        return np.where(usable, values, np.where(usable.any(axis=1, keepdims=True), np.inf, np.nan))
+        counts = usable.any(axis=0)
+        sums = np.where(usable, values, np.inf)[:, counts].sum(-1)
+        return Summary(len(y), {"loss": sums, "counted": np.array(counts.sum())})
 
-    def summarise(self, statistics: Sequence[Array]) -> Array:
-        """Return the number of rows and the means."""
-        return _means(statistics)
+    def calibrate(self, summary: Summary) -> Calibration:
+        """Return the candidate, ``(1,)``, and how many deviations each level reaches, ``(L,)``."""
+        with np.errstate(invalid="ignore"):
+            means = np.nan_to_num(summary.totals["loss"] / summary.totals["counted"], nan=np.inf, posinf=np.inf)
+        chosen, remarks = int(means.argmin()), []
+        if not np.isfinite(means[chosen]):
+            why = f"{self.method}: no candidate gives all rows a likelihood; the first is taken."
+            remarks.append(Remark(why, DegenerateBandWarning, infinite=False))
+        arrays = {"chosen": np.array([chosen]), "deviations": ndtri((1 + np.array(self.levels.floats)) / 2)}
+        return Calibration(arrays, promised_nothing(self, summary, REASON), tuple(remarks))
 
-    def calibrate(self, summary: Array) -> Calibration:
-        """Return the candidate and how many deviations a level reaches, ``(L, 2)``, and a certificate of nothing."""
-        chosen = int(np.nan_to_num(summary[1:], nan=np.inf, posinf=np.inf).argmin())
-        if not np.isfinite(summary[1 + chosen]):
-            warn(f"{self.method}: no candidate gives all rows a likelihood; the first is taken.", DegenerateBandWarning)
-        setting = [(chosen, ndtri((1 + float(level)) / 2)) for level in self.levels.values]
-        return Calibration(np.array(setting), _certificate(self, summary))
-
-    def ends(self, bands: Any, setting: Any, xp: Any = np) -> tuple[Any, Any, Any]:
-        """Return the central intervals of the chosen Gaussian, ``(K, n, 3), (L, 2) -> (n, L), (n,), (n, L)``."""
-        chosen = setting[:, 0].astype(np.int64) if xp is np else setting[:, 0].long()
-        own = bands[chosen]
-        mean, deviation = own[:, :, 1], (own[:, :, 2] - own[:, :, 0]) / 2
-        # entry by entry: torch would take the precision of an array, but takes that of the bands from a number
-        half = xp.stack([deviation[i] * setting[i, 1] for i in range(len(self.levels))])
-        return picked_ends(xp.stack([mean - half, mean, mean + half], -1), xp)
+    def ends(self, predicted: PredictedGaussian, context: Context, arrays: dict[str, Any], xp: Any = np) -> Ends:
+        """Return the central intervals of the Gaussian chosen."""
+        mean, deviation = (part[0][arrays["chosen"]] for part in predicted.parts)
+        # entry by entry: torch would take the precision of an array, but takes that of the prediction from a number
+        half = xp.concatenate([deviation * arrays["deviations"][i] for i in range(len(self.levels))])
+        return picked_ends(mean - half, mean, mean + half, xp.isfinite(half), xp)
 
     def at(self, levels: Levels) -> MostLikely:
         """Return the rule for other levels: a Gaussian has them all."""
         return replace(self, levels=levels)
-
-
-def _means(statistics: Sequence[Array]) -> Array:
-    """Return the number of rows, and the mean of each column over rows that are numbers."""
-    n = sum(len(part) for part in statistics)
-    total = sum(np.nansum(part, axis=0, dtype=np.float64) for part in statistics)
-    with np.errstate(invalid="ignore"):
-        return np.concatenate([[n], total / sum((~np.isnan(part)).sum(axis=0) for part in statistics)])
-
-
-def _certificate(rule: ShortestCovering | MostLikely, summary: Array) -> Certificate:
-    return Certificate.of_nothing(rule.method, rule.levels.confidence_level, int(summary[0]), REASON)

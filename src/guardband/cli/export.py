@@ -116,7 +116,7 @@ def rows_like(model: IntervalRegressor) -> pa.Table:
     from guardband.data.words import DAY_US
 
     random = np.random.default_rng(0)
-    encoder = model._learned.encoder
+    encoder = model.fitted_.learned.encoder
     names = list(getattr(model, "feature_names_in_", map(str, range(model.n_features_in_))))
     codes = encoder.codes if isinstance(encoder, TableEncoder) else [NumberCode(0.0, 1.0, 0.0, False)] * len(names)
     columns = []

@@ -22,12 +22,13 @@ from guardband.cli.options import (
     preset_in,
 )
 from guardband.cli.places import need_places
+from guardband.methods.registry import method_names
 
 if TYPE_CHECKING:
     from guardband.cli.labelled import Labelled
     from guardband.doors.table import IntervalRegressor
 
-METHODS = ("conf-nn", "pav", "cqr", "cqr-r", "conf-fw", "high-q", "neg-ll", "bayes", "qreg-un", "auto")
+METHODS = (*method_names(), "auto")
 ENDING = ".guardband"
 CALIBRATION_SHARE = 0.25
 IN_TIME = (
@@ -85,7 +86,9 @@ def fit(
         str,
         typer.Option(help="marginal: on average over calibrations; pac: for this one, except with probability delta."),
     ] = "marginal",
-    delta: Annotated[float, typer.Option(help="For pac: the chance that the promise fails.")] = 0.1,
+    delta: Annotated[
+        float | None, typer.Option(help="For pac: the chance that the promise fails, 0.1 unless given.")
+    ] = None,
     preset: Annotated[
         str,
         typer.Option(metavar="NAME|SECONDS", help="How long to train: fast, default, best, or a number of seconds."),
@@ -155,11 +158,11 @@ class Parts:
 
 
 def _asked(
-    method: str, levels: Any, guarantee: str, delta: float, preset: str, seed: int, device: str, voice: Voice
+    method: str, levels: Any, guarantee: str, delta: float | None, preset: str, seed: int, device: str, voice: Voice
 ) -> IntervalRegressor:
     """Return the model to fit; what cannot be is refused before a large table is read."""
-    from guardband.doors.settings import Settings
     from guardband.doors.table import IntervalRegressor
+    from guardband.learning.options import FitOptions
 
     model = IntervalRegressor(
         method,
@@ -171,7 +174,7 @@ def _asked(
         device=device,
         verbose=False if voice.quiet else None,
     )
-    Settings.of(model.get_params(deep=False))
+    FitOptions.of(model.get_params(deep=False))
     return model
 
 

@@ -28,7 +28,7 @@ class Inputs:
         """Return the inputs of a model in a table; columns that are not there are an error that names them."""
         from guardband.data.encoder import TableEncoder
 
-        encoder = model._learned.encoder
+        encoder = model.fitted_.learned.encoder
         plain: list[Kind] = ["number"] * model.n_features_in_
         kinds = encoder.kinds if isinstance(encoder, TableEncoder) else plain
         names = list(getattr(model, "feature_names_in_", []))

@@ -55,6 +55,17 @@ def refuse_overlap(prints: Prints, training: Prints) -> None:
         )
 
 
+def repeats_in_words(prints: Prints) -> str | None:
+    """Return how many rows repeat an earlier one and what to do, or None if they are no more than chance explains."""
+    again = len(prints) - len(np.unique(prints))
+    if again <= MOST_OVERLAP * len(prints):
+        return None
+    return (
+        f"{again:,} of {len(prints):,} calibration rows equal an earlier one. If the loader repeats rows, the promise "
+        f"is that of {len(prints) - again:,} rows at best. Calibrate on each row once."
+    )
+
+
 def _bits(numbers: NDArray[np.float64]) -> Prints:
     """Return single precision's bits: the same table may come back as float32.
 

@@ -1,9 +1,9 @@
-"""Door 3: bands from anywhere, calibrated."""
+"""Predictions from anywhere, calibrated."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal
+from collections.abc import Iterator, Sequence
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,15 +11,14 @@ from sklearn.exceptions import NotFittedError
 
 from guardband.bands.certificate import Certificate
 from guardband.bands.intervals import Intervals
-from guardband.bands.levels import Level, Levels
-from guardband.calibration.calibrated import Calibrated
-from guardband.calibration.conformal import Guarantee
+from guardband.bands.levels import Level
+from guardband.bands.predicted import Context, Predicted, PredictedInterval
+from guardband.calibration.calibrated import Block, Calibrated, OnInsufficient
 from guardband.calibration.pav import Average, PavRule
-from guardband.calibration.rule import OnInsufficient, Rule
 from guardband.data.encoder import rows_named
 from guardband.data.table import from_tensor
 from guardband.data.target import read_target
-from guardband.methods.method import Method, Wish
+from guardband.methods.method import Guarantee, Method, Request
 from guardband.methods.registry import method_named
 
 Array = NDArray[np.float64]
@@ -28,12 +27,12 @@ ROWS_AT_A_TIME = 2**15
 
 
 class BandCalibrator:
-    """Turns bands of any model into intervals with a guarantee.
+    """Turns predictions of any model into intervals with a guarantee.
 
-    ``fit`` takes held-out bands ``(n,)`` each and their responses, ``transform`` new bands. For pav, bands are
-    ``(K, n)`` with one row per entry of ``taus``; for high-q and neg-ll one row per candidate. neg-ll and bayes take
-    mean - deviation, mean and mean + deviation of a Gaussian. Bands that cross, lower > point or point > upper, are
-    refused, or with ``crossing="sort"`` put in order, at ``fit`` and at ``transform`` alike.
+    ``fit`` takes held-out lower bounds, points and upper bounds, ``(n,)`` each, with their outcomes, and ``transform``
+    new ones. For pav they are ``(K, n)`` with one row per entry of ``taus``; for high-q one row per candidate. neg-ll
+    and bayes take a Gaussian, by ``fit_predicted``. Bounds that cross, lower > point or point > upper, are refused, or
+    with ``crossing="sort"`` put in order, at ``fit`` and at ``transform`` alike.
 
     >>> rule = BandCalibrator("conf-nn", confidence_level=0.9)
     >>> rng = np.random.default_rng(0)
@@ -52,47 +51,50 @@ class BandCalibrator:
         confidence_level: Level | Sequence[Level] | None = None,
         alpha: Level | Sequence[Level] | None = None,
         guarantee: Guarantee = "marginal",
-        delta: float = 0.1,
+        delta: float | None = None,
         joint: bool = False,
         taus: Sequence[float] | None = None,
-        rule: PavRule = "fixed-sequence",
+        rule: PavRule | None = None,
         average: Average | None = None,
         on_insufficient: OnInsufficient = "inf",
         crossing: Literal["raise", "sort"] = "raise",
     ) -> None:
         if crossing not in ("raise", "sort"):
             raise ValueError(f"crossing must be 'raise' or 'sort', found {crossing!r}.")
-        wish = Wish(
-            levels=Levels.of(confidence_level, alpha),
+        self._request = Request.of(
+            confidence_level,
+            alpha,
             guarantee=guarantee,
-            delta=float(delta),
+            delta=delta,
             joint=joint,
             taus=taus,
             rule=rule,
             average=average,
             on_insufficient=on_insufficient,
         )
-        self._method, self._wish = method_named(method), wish
-        self._method.check(wish)
-        self._rule: Rule = self._method.rule(wish)
+        self._method = method_named(method)
+        self._method.check(self._request)
+        self._rule = self._method.rule(self._request)
         self._crossing = crossing
         self._calibrated: Calibrated | None = None
         self._candidates = 0
 
-    def fit(self, lower: ArrayLike, point: ArrayLike, upper: ArrayLike, y: ArrayLike) -> BandCalibrator:
-        """Calibrate on held-out bands and responses that no training has seen."""
-        sides = self._sides(lower, point, upper)
-        candidates, n = sides[0].shape
-        response = read_target(y, n)
-        # A part at a time stays in the cache, and only the scores of all rows in memory.
-        starts = range(0, n, ROWS_AT_A_TIME)
-        parts = [(slice(start, start + ROWS_AT_A_TIME), start) for start in starts]
-        statistics = [
-            self._rule.statistic(self._bands([side[:, rows] for side in sides], first), response[rows])
-            for rows, first in parts
-        ]
-        self._calibrated = Calibrated.by(self._rule, self._rule.summarise(statistics))
-        self._candidates = candidates
+    def fit(
+        self, lower: ArrayLike, point: ArrayLike, upper: ArrayLike, y: ArrayLike, *, context: Context | None = None
+    ) -> BandCalibrator:
+        """Calibrate on held-out predictions and outcomes that no training has seen.
+
+        ``context`` is what else is known of the rows, for a guarantee of your own that uses it.
+        """
+        return self.fit_predicted(_interval(lower, point, upper), y, context=context)
+
+    def fit_predicted(self, predicted: Predicted, y: ArrayLike, *, context: Context | None = None) -> BandCalibrator:
+        """Calibrate on held-out predictions of any kind, such as a ``PredictedGaussian``: ``(n,)`` or ``(K, n)`` each."""
+        predicted, response = _with_axes(predicted), read_target(y, len(_with_axes(predicted)))
+        blocks = self._blocks(predicted, response, context or Context())
+        on_insufficient = self._request.on_insufficient
+        self._calibrated = Calibrated.from_blocks(self._rule, blocks, on_insufficient=on_insufficient)
+        self._candidates = predicted.candidates
         return self
 
     def transform(
@@ -103,13 +105,26 @@ class BandCalibrator:
         *,
         confidence_level: Level | Sequence[Level] | None = None,
         alpha: Level | Sequence[Level] | None = None,
+        context: Context | None = None,
     ) -> Intervals:
-        """Return the intervals of new bands, at other levels if asked for."""
+        """Return the intervals of new predictions, at other levels if asked for."""
+        predicted = _interval(lower, point, upper)
+        return self.transform_predicted(predicted, confidence_level=confidence_level, alpha=alpha, context=context)
+
+    def transform_predicted(
+        self,
+        predicted: Predicted,
+        *,
+        confidence_level: Level | Sequence[Level] | None = None,
+        alpha: Level | Sequence[Level] | None = None,
+        context: Context | None = None,
+    ) -> Intervals:
+        """Return the intervals of new predictions of the kind that ``fit_predicted`` was given."""
         calibrated = self._fitted().at(confidence_level, alpha)
-        sides = self._sides(lower, point, upper)
-        if len(sides[0]) != self._candidates:
-            raise ValueError(f"Expected {self._candidates} band(s), as fit was given, found {len(sides[0])}.")
-        return calibrated.intervals(*calibrated.ends(self._bands(sides)))
+        predicted = _with_axes(predicted)
+        if predicted.candidates != self._candidates:
+            raise ValueError(f"Expected {self._candidates} band(s), as fit was given, found {predicted.candidates}.")
+        return calibrated.intervals(calibrated.ends(self._ordered(predicted), context or Context()))
 
     @property
     def certificate(self) -> Certificate:
@@ -121,31 +136,41 @@ class BandCalibrator:
             raise NotFittedError("This BandCalibrator is not calibrated yet: call fit first.")
         return self._calibrated
 
-    def _sides(self, lower: ArrayLike, point: ArrayLike, upper: ArrayLike) -> list[Array]:
-        """Return lower, point and upper, each ``(K, n)``."""
-        sides = [np.asarray(from_tensor(side), dtype=np.float64) for side in (lower, point, upper)]
-        shapes = [side.shape for side in sides]
-        if len(set(shapes)) > 1 or sides[0].ndim not in (1, 2) or sides[0].size == 0:
-            raise ValueError(f"lower, point and upper must have one shape (n,) or (K, n), n > 0, found {shapes}.")
-        return [np.atleast_2d(side) for side in sides]
+    def _blocks(self, predicted: Predicted, y: Array, context: Context) -> Iterator[Block]:
+        """Give a part at a time, which stays in the cache: only the scores of all rows are in memory."""
+        for start in range(0, len(y), ROWS_AT_A_TIME):
+            rows = slice(start, start + ROWS_AT_A_TIME)
+            yield self._ordered(predicted.rows(rows), start), y[rows], context.rows(rows)
 
-    def _bands(self, sides: list[Array], first_row: int = 0) -> Array:
-        """Return the bands ``(K, n, 3)`` in the order that the rule expects."""
-        bands = np.stack(sides, axis=-1)[self._method.order(self._wish, len(sides[0]))]
-        if self._crossing == "sort":
-            return np.where(np.isnan(bands).any(-1, keepdims=True), bands, np.sort(bands, axis=-1))
-        refuse_crossing(bands, first_row)
-        return bands
+    def _ordered(self, predicted: Predicted, first_row: int = 0) -> Predicted:
+        """Return the candidates in the order that the rule expects."""
+        order = self._method.order(self._request, predicted.candidates)
+        predicted = predicted.map(lambda part: part[:, order])
+        if self._crossing == "sort" and isinstance(predicted, PredictedInterval):
+            bands = np.stack(predicted.parts)
+            return PredictedInterval(*np.where(np.isnan(bands).any(0), bands, np.sort(bands, axis=0)))
+        refuse_faults(predicted, first_row)
+        return predicted
 
 
-def refuse_crossing(bands: NDArray[Any], first_row: int = 0) -> None:
-    """Raise if lower <= point <= upper fails in ``(K, n, 3)``; bands with NaN are left to the rule."""
-    crosses = (bands[:, :, 1] < bands[:, :, 0]) | (bands[:, :, 2] < bands[:, :, 1])
-    if not crosses.any():
-        return
-    crossing = np.flatnonzero((crosses & ~np.isnan(bands).any(axis=2)).any(axis=0)) + first_row
-    if len(crossing):
+def _interval(lower: ArrayLike, point: ArrayLike, upper: ArrayLike) -> PredictedInterval:
+    return PredictedInterval(*(np.asarray(from_tensor(side), dtype=np.float64) for side in (lower, point, upper)))
+
+
+def _with_axes(predicted: Predicted) -> Predicted:
+    """Return a prediction with all of its axes, ``(n,) or (K, n) -> (1, K, n)`` each."""
+    parts = [np.asarray(from_tensor(part), dtype=np.float64) for part in predicted.parts]
+    shapes = [part.shape for part in parts]
+    if len(set(shapes)) > 1 or parts[0].ndim not in (1, 2) or parts[0].size == 0:
+        raise ValueError(f"{predicted.what} must have one shape (n,) or (K, n), n > 0, found {shapes}.")
+    return type(predicted)(*(np.atleast_2d(part)[None] for part in parts))
+
+
+def refuse_faults(predicted: Predicted, first_row: int = 0) -> None:
+    """Raise if rows hold what no prediction can be: bounds that cross, or a deviation that is not positive."""
+    faults, rule = predicted.faults()
+    rows = np.flatnonzero(faults) + first_row
+    if len(rows):
         raise ValueError(
-            f"Bands must satisfy lower <= point <= upper, found {len(crossing)} that cross ({rows_named(crossing)}): "
-            'order them (BandCalibrator(crossing="sort"), or a network that ends in gb.nn.TripleHead).'
+            f"{rule} must hold in every row, found {len(rows)} where it does not ({rows_named(rows)}). {predicted.hint}"
         )

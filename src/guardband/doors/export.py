@@ -17,7 +17,7 @@ from guardband.data.files import write_whole
 from guardband.data.packages import need_packages
 from guardband.doors.network import GuardedNetwork
 from guardband.doors.table import IntervalRegressor
-from guardband.doors.table_network import TableNetwork
+from guardband.learning.table_network import TableNetwork
 from guardband.training.inputs import Inputs
 
 OUTPUTS = ("lower", "point", "upper")

@@ -1,73 +1,123 @@
-"""Door 2: your own network, calibrated."""
+"""Your own network, calibrated."""
 
 from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterable, Iterator, Sequence, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from operator import itemgetter
+from os import PathLike
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
 from guardband.bands.certificate import Certificate
-from guardband.bands.levels import Level, Levels
-from guardband.calibration.calibrated import Calibrated
-from guardband.calibration.conformal import Guarantee
+from guardband.bands.levels import Level
+from guardband.bands.predicted import Context, Predicted
+from guardband.calibration.calibrated import Block, Calibrated, OnInsufficient
 from guardband.calibration.pav import Average, PavRule
-from guardband.calibration.rule import Array, OnInsufficient
+from guardband.calibration.rule import Rule
+from guardband.calibration.summary import Summary
+from guardband.data.fingerprint import Prints, refuse_overlap, repeats_in_words
 from guardband.data.target import read_target
-from guardband.doors.bands import refuse_crossing
-from guardband.doors.outputs import Outputs, Reading, reading
-from guardband.methods.method import Method, Wish
+from guardband.doors.bands import refuse_faults
+from guardband.doors.outputs import Declared, Outputs, declared
+from guardband.doors.tensor_prints import prints_of
+from guardband.exceptions import RepeatedRowsWarning, warn
+from guardband.methods.method import Guarantee, Method, Request
 from guardband.methods.registry import method_named
+from guardband.nn.calibration_arrays import CalibrationArrays, stacked_ends
 from guardband.training.inputs import Inputs, call, map_tensors, split_target
 
 
 class GuardedNetwork(nn.Module):
     """A calibrated network: it takes what the network takes and puts out ``(n, 3)``, lower, point, upper.
 
-    For several levels ``(n, 3, L)``. The setting is a buffer and the certificate a part of the state, so that
-    ``state_dict`` carries both. Arithmetic is in the network's own precision, rounded outward.
+    For several levels ``(n, 3, L)``. What was calibrated are buffers, and the certificate and how outputs are read are a
+    part of the state, so that ``state_dict`` carries all. Arithmetic is in the network's own precision, single at
+    least, rounded outward.
     """
 
-    setting: Tensor
-
-    def __init__(self, networks: Sequence[nn.Module], calibrated: Calibrated, read: Reading) -> None:
+    def __init__(
+        self,
+        networks: Sequence[nn.Module],
+        rule: Rule,
+        outputs: Declared,
+        arrays: Mapping[str, Any],
+        certificate: Certificate,
+        arguments: Mapping[str, Any],
+    ) -> None:
         super().__init__()
         self.networks = nn.ModuleList(networks)
-        self.certificate = calibrated.certificate
-        self._rule, self._read = calibrated.rule, read
-        self.register_buffer("setting", torch.from_numpy(calibrated.setting).to(_device(networks[0])))
+        self.calibration = CalibrationArrays(arrays).to(_device(networks[0]))
+        self.certificate = certificate
+        self.arguments = arguments
+        self._rule, self._outputs = rule, outputs
+        self.register_load_state_dict_pre_hook(_refuse_other_state)
         self.eval()
 
     def forward(self, *args: Any, **kwargs: Any) -> Tensor:
-        """Return the calibrated bands."""
-        bands = torch.cat([self._read.bands(network(*args, **kwargs)) for network in self.networks])
-        lower, point, upper = self._rule.ends(bands, self.setting, torch)
-        out = torch.stack([lower, point[:, None].expand_as(lower), upper], dim=1)
+        """Return the calibrated intervals."""
+        predicted = self._outputs.read([network(*args, **kwargs) for network in self.networks])
+        out = stacked_ends(self._rule.ends(predicted, Context(), self.calibration.arrays(), torch))
         return out[:, :, 0] if self._rule.levels.scalar else out
 
     def train(self, mode: bool = True) -> GuardedNetwork:
         """Stay in eval mode: with dropout on, this would not be the network that was calibrated."""
         return super().train(False)
 
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write weights, calibration and certificate to one file; ``gb.load(path, network=...)`` brings them back.
+
+        A file holds no code: the network is to be built anew, and so is a function that reads its outputs.
+        """
+        from guardband.doors.model_file import save
+
+        save(self, path)
+
+    @property
+    def meaning(self) -> str:
+        """How outputs become intervals, in words that two networks share if their states can be exchanged."""
+        return f"{self._rule} of {self._outputs}"
+
     def get_extra_state(self) -> Tensor:
-        """Return the certificate as bytes, which every store of tensors can keep."""
-        return torch.frombuffer(bytearray(json.dumps(self.certificate.to_dict()).encode()), dtype=torch.uint8)
+        """Return certificate and meaning as bytes, which every store of tensors can keep."""
+        text = json.dumps({"certificate": self.certificate.to_dict(), "meaning": self.meaning})
+        return torch.frombuffer(bytearray(text.encode()), dtype=torch.uint8)
 
     def set_extra_state(self, state: Tensor) -> None:
-        """Set the certificate from a state; one of another method, rule, grid size or level is refused."""
-        loaded = Certificate.from_dict(json.loads(bytes(state.tolist())))
-        for name in ("method", "confidence_level", "rule", "candidates"):
-            if getattr(loaded, name) != getattr(self.certificate, name):
-                raise ValueError(
-                    f"A state must come from a network calibrated in the same way: {name} is "
-                    f"{getattr(self.certificate, name)!r} here, found {getattr(loaded, name)!r}."
-                )
-        self.certificate = loaded
+        """Set the certificate from a state."""
+        self.certificate = Certificate.from_dict(_extra(state)["certificate"])
+
+
+def _extra(state: Tensor) -> dict[str, Any]:
+    entries: dict[str, Any] = json.loads(bytes(state.tolist()))
+    return entries
+
+
+def _refuse_other_state(guarded: GuardedNetwork, state: Mapping[str, Any], prefix: str, *others: Any) -> None:
+    """Raise, before anything is changed, unless a state is whole and of a network that was calibrated in the same way."""
+    own = guarded.state_dict()
+    given = {name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)}
+    if own.keys() != given.keys():
+        different = sorted(own.keys() ^ given.keys())
+        raise ValueError(f"A state must hold all of a calibrated network and nothing else. See {different[0]!r}.")
+    for name, value in own.items():
+        if name != "_extra_state" and value.shape != given[name].shape:
+            raise ValueError(
+                f"A state must come from such a network: {name!r} has the shape {tuple(value.shape)} here, found "
+                f"{tuple(given[name].shape)}."
+            )
+    found = _extra(given["_extra_state"])
+    if found["meaning"] != guarded.meaning:
+        raise ValueError(
+            "A state must come from a network that was calibrated in the same way.\n"
+            f"Here: {guarded.meaning}\nFound: {found['meaning']}"
+        )
 
 
 def calibrate(
@@ -78,17 +128,18 @@ def calibrate(
     confidence_level: Level | Sequence[Level] | None = None,
     alpha: Level | Sequence[Level] | None = None,
     guarantee: Guarantee = "marginal",
-    delta: float = 0.1,
+    delta: float | None = None,
     joint: bool = False,
     tau: float | None = None,
     taus: Sequence[float] | None = None,
-    rule: PavRule = "fixed-sequence",
+    rule: PavRule | None = None,
     average: Average | None = None,
     on_insufficient: OnInsufficient = "inf",
     outputs: Outputs = "bands",
     target: str = "y",
     batch_size: int = 1024,
-    group: Any = None,
+    training: Any = None,
+    process_group: Any = None,
 ) -> GuardedNetwork:
     """Return a calibrated copy of a network, in eval mode; later training of the original cannot void its promise.
 
@@ -98,55 +149,79 @@ def calibrate(
     row is kept, one number for conf-nn.
 
     ``outputs`` declares what the network puts out: ``"bands"`` (lower, point, upper), ``"bounds"`` (lower, upper),
-    ``"gaussian"`` (mean, variance), the levels of quantiles such as those of ``gb.nn.QuantileHead``, of which conf-nn
-    takes the pair at ``tau``, alpha unless given, and pav all pairs or those of ``taus``; or a function that makes
-    bands ``(n, 3)`` of it. pav else takes a list of networks, one per entry of ``taus``; high-q and neg-ll one of
+    ``"gaussian"`` (mean, standard deviation), the levels of quantiles such as those of ``gb.nn.QuantileHead``, of which
+    conf-nn takes the pair at ``tau``, alpha unless given, and pav all pairs or those of ``taus``; or a function that
+    makes bands ``(n, 3)`` of it. pav else takes a list of networks, one per entry of ``taus``; high-q and neg-ll one of
     candidates. neg-ll and bayes take a Gaussian.
 
-    ``group``: a process group of ``torch.distributed``, each of whose processes brings rows of its own; all of them
-    get the network calibrated on all rows. A sampler that repeats rows to make shares equal would void the promise.
+    ``training``: the rows that trained the network, in the form of ``data``, if they are at hand. Calibration rows that
+    are among them are refused.
+
+    ``process_group``: one of ``torch.distributed``, each of whose processes brings rows of its own; all of them get the
+    network calibrated on all rows. A sampler that repeats rows to make shares equal would void the promise.
     """
-    wish = Wish(
-        levels=Levels.of(confidence_level, alpha),
-        guarantee=guarantee,
-        delta=float(delta),
-        joint=joint,
-        tau=None if tau is None else float(tau),
-        taus=taus,
-        rule=rule,
-        average=average,
-        on_insufficient=on_insufficient,
-    )
-    chosen = method_named(method)
-    chosen.check(wish)
+    arguments = {
+        "confidence_level": confidence_level,
+        "alpha": alpha,
+        "guarantee": guarantee,
+        "delta": delta,
+        "joint": joint,
+        "tau": tau,
+        "taus": taus,
+        "rule": rule,
+        "average": average,
+        "on_insufficient": on_insufficient,
+        "method": method,
+        "outputs": outputs,
+    }
     networks = [network] if isinstance(network, nn.Module) else list(network)
-    read, wish = reading(outputs, chosen, wish)
-    if read.several and len(networks) > 1:
-        raise ValueError(f"Quantiles must come from one network, found {len(networks)} networks.")
-    order = [0] if read.several else chosen.order(wish, len(networks))
+    chosen, read, order = read_arguments(arguments, len(networks))
     copies = [copy.deepcopy(networks[i]).eval().requires_grad_(False) for i in order]
-    selected = chosen.rule(wish)
-    statistics: list[Array] = []
-    first_row = 0
-    for inputs, y in _batches(data, target, batch_size):
-        bands = _bands(copies, read, inputs, len(y)).double().cpu().numpy()
-        refuse_crossing(bands, first_row)
-        statistics.append(selected.statistic(bands, read_target(y, len(y), first_row)))
-        first_row += len(y)
-    if group is not None:
-        statistics = _gathered(statistics, group)
-    if not any(map(len, statistics)):
-        raise ValueError("There must be at least one calibration row, found none.")
-    return GuardedNetwork(copies, Calibrated.by(selected, selected.summarise(statistics)), read)
+    prints: list[Prints] = []
+
+    def blocks() -> Iterator[Block]:
+        first_row = 0
+        for inputs, y in _batches(data, target, batch_size):
+            outcomes = read_target(y, len(y), first_row)
+            predicted = _predicted(copies, read, inputs, len(y))
+            refuse_faults(predicted, first_row)
+            prints.append(prints_of(inputs, y))
+            first_row += len(y)
+            yield predicted, outcomes, Context()
+
+    gather = partial(_gathered, prints=prints, group=process_group)
+    calibrated = Calibrated.from_blocks(chosen, blocks(), on_insufficient=on_insufficient, gather=gather)
+    every = np.concatenate(prints)
+    if training is not None:
+        trained = [prints_of(inputs, y) for inputs, y in _batches(training, target, batch_size)]
+        refuse_overlap(every, np.concatenate(trained))
+    certificate, repeats = calibrated.certificate, repeats_in_words(every)
+    if repeats is not None:
+        warn(repeats, RepeatedRowsWarning)
+        certificate = certificate.with_notes(repeats)
+    return GuardedNetwork(copies, chosen, read, calibrated.found.arrays, certificate, arguments)
+
+
+def read_arguments(arguments: Mapping[str, Any], networks: int) -> tuple[Rule, Declared, list[int]]:
+    """Return the rule, how outputs are read, and the order of the networks that arguments of ``calibrate`` ask for."""
+    method = method_named(arguments["method"])
+    request = Request.of(**{name: value for name, value in arguments.items() if name not in ("method", "outputs")})
+    method.check(request)
+    read, request = declared(arguments["outputs"], method, request)
+    if request.tau is not None and not read.holds_candidates:
+        raise ValueError(f"tau chooses a pair of quantiles, and outputs declares none. Remove tau={request.tau}.")
+    if read.holds_candidates and networks > 1:
+        raise ValueError(f"Quantiles must come from one network, found {networks} networks.")
+    return method.rule(request), read, [0] if read.holds_candidates else method.order(request, networks)
 
 
 @torch.no_grad()
-def _bands(networks: Sequence[nn.Module], read: Reading, inputs: Inputs, n: int) -> Tensor:
-    """Return the bands of a batch, ``(K, n, 3)``."""
-    bands = torch.cat([read.bands(call(network, _on(_device(network), inputs))) for network in networks])
-    if bands.shape[1] != n:
-        raise ValueError(f"The network must put out one row for each of y's {n}, found {bands.shape[1]}.")
-    return bands
+def _predicted(networks: Sequence[nn.Module], read: Declared, inputs: Inputs, n: int) -> Predicted:
+    """Return what the networks predict for a batch, in double precision."""
+    predicted = read.read([call(network, _on(_device(network), inputs)) for network in networks])
+    if len(predicted) != n:
+        raise ValueError(f"The network must put out one row for each of y's {n}, found {len(predicted)}.")
+    return predicted.map(lambda part: part.double().cpu().numpy())
 
 
 def _batches(data: Any, target: str, batch_size: int) -> Iterator[tuple[Inputs, Tensor]]:
@@ -157,7 +232,7 @@ def _batches(data: Any, target: str, batch_size: int) -> Iterator[tuple[Inputs, 
             part = slice(start, start + batch_size)
             yield map_tensors(inputs, itemgetter(part)), y[part]
         return
-    if isinstance(data, Dataset) and isinstance(data, Sized):
+    if isinstance(data, Dataset):
         data = DataLoader(data, batch_size=batch_size)
     if not isinstance(data, Iterable):
         raise TypeError(f"data must be tensors (x, y), a Dataset or a loader, found {type(data).__name__}.")
@@ -169,13 +244,16 @@ def _on(device: torch.device, inputs: Inputs) -> Inputs:
     return map_tensors(inputs, lambda t: t.to(device))
 
 
-def _gathered(statistics: Sequence[Array], group: Any) -> list[Array]:
-    """Return what all processes of a group have found, the same in each of them."""
+def _gathered(own: Summary | None, prints: list[Prints], group: Any) -> list[Summary | None]:
+    """Return what all processes of a group have found, the same in each of them, and take over their prints."""
+    if group is None:
+        return [own]
     import torch.distributed as dist
 
-    parts: list[list[Array]] = [[] for _ in range(dist.get_world_size(group))]
-    dist.all_gather_object(parts, list(statistics), group=group)
-    return [part for own in parts for part in own]
+    found: list[Any] = [None] * dist.get_world_size(group)
+    dist.all_gather_object(found, (own, prints), group=group)
+    prints[:] = [part for _, parts in found for part in parts]
+    return [summary for summary, _ in found]
 
 
 def _device(network: nn.Module) -> torch.device:

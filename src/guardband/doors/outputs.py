@@ -1,114 +1,92 @@
-"""What a network puts out, by declaration, read as bands."""
+"""What a network puts out, by declaration."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from guardband.methods.method import Method, Wish
+from guardband.bands.predicted import Predicted
+from guardband.methods.method import Method, Request
 from guardband.nn.heads import Triple
 from guardband.nn.quantiles import checked_quantiles
+from guardband.nn.reading import BoundColumns, GaussianColumns, IntervalColumns, QuantileColumns, Reading
+from guardband.training.members import at_least_float32
 
 Outputs = Literal["bands", "bounds", "gaussian"] | Sequence[float] | Callable[[Any], Tensor]
 """How to read a network: ``"bands"`` (lower, point, upper); ``"bounds"`` (lower, upper), with the point halfway;
-``"gaussian"`` (mean, variance), a band of one deviation each side; the levels of quantiles; or a function of what the
-network puts out that returns bands ``(n, 3)``."""
+``"gaussian"`` (mean, standard deviation); the levels of quantiles; or a function of what the network puts out that
+returns lower, point and upper, ``(n, 3)``."""
 
-
-class Reading(ABC):
-    """Turns what one network puts out into bands, ``(n, ...) -> (k, n, 3)``; ``several`` stand in the rule's order."""
-
-    several: bool = False
-
-    @abstractmethod
-    def bands(self, out: Any) -> Tensor:
-        """Return the bands."""
+READINGS: dict[str, tuple[Reading, str]] = {
+    "bands": (IntervalColumns(), "lower, point, upper"),
+    "bounds": (BoundColumns(), "lower, upper"),
+    "gaussian": (GaussianColumns(), "mean, standard deviation"),
+}
+DECLARE = 'End it with gb.nn.TripleHead, or declare what it puts out by outputs="bounds", "gaussian" or quantiles.'
 
 
 @dataclass(frozen=True)
-class _Columns(Reading):
-    """Outputs of a fixed number of columns, of which ``make`` makes bands."""
+class Declared:
+    """How one network's outputs are read, for a method and a request; ``function`` is applied to them first."""
 
+    reading: Reading
     what: str
-    columns: int
-    hint: str
-    make: Callable[[Tensor], Tensor]
-    several: bool = False
+    function: Callable[[Any], Any] | None = None
 
-    def bands(self, out: Any) -> Tensor:
+    @property
+    def holds_candidates(self) -> bool:
+        """Whether one network puts out all candidates."""
+        return isinstance(self.reading, QuantileColumns)
+
+    def read(self, outputs: Sequence[Any]) -> Predicted:
+        """Return what networks predict, each a candidate; in single precision at least."""
+        read = [self.reading.read(self._columns(out)[None, None], torch) for out in outputs]
+        return Predicted.side_by_side(read, torch)
+
+    def _columns(self, out: Any) -> Tensor:
+        out = out if self.function is None else self.function(out)
         found = tuple(out.shape) if isinstance(out, Tensor) else type(out).__name__
-        if not isinstance(out, Tensor) or out.ndim != 2 or out.shape[1] != self.columns:
-            raise ValueError(f"The network must put out (n, {self.columns}) = {self.what}, found {found}: {self.hint}.")
-        return self.make(out)
+        if not isinstance(out, Tensor) or out.ndim != 2 or out.shape[1] != self.reading.columns:
+            raise ValueError(
+                f"The network must put out (n, {self.reading.columns}) = {self.what}, found {found}. {DECLARE}"
+            )
+        return at_least_float32(out)
+
+    def __str__(self) -> str:
+        own = "a function" if self.function is not None else self.what
+        return f"{own} {list(self.reading.quantiles)}" if isinstance(self.reading, QuantileColumns) else own
 
 
-@dataclass(frozen=True)
-class _Function(Reading):
-    read: Callable[[Any], Tensor]
-
-    def bands(self, out: Any) -> Tensor:
-        return BANDS.bands(self.read(out))
-
-
-DECLARE = 'end it with gb.nn.TripleHead, or declare what it puts out by outputs="bounds", "gaussian" or quantiles'
-
-
-def _as_they_are(out: Tensor) -> Tensor:
-    return out[None]
-
-
-def _from_bounds(out: Tensor) -> Tensor:
-    lower, upper = out.unbind(1)
-    return torch.stack([lower, (lower + upper) / 2, upper], -1)[None]
-
-
-def _from_gaussian(out: Tensor) -> Tensor:
-    mean, variance = out.unbind(1)
-    return torch.stack([mean - variance.sqrt(), mean, mean + variance.sqrt()], -1)[None]
-
-
-BANDS = _Columns("lower, point, upper", 3, DECLARE, _as_they_are)
-BOUNDS = _Columns("lower, upper", 2, 'as outputs="bounds" declares', _from_bounds)
-GAUSSIAN = _Columns("mean, variance", 2, 'as outputs="gaussian" declares', _from_gaussian)
-NAMED: dict[str, Reading] = {"bands": BANDS, "bounds": BOUNDS, "gaussian": GAUSSIAN}
-
-
-def reading(outputs: Outputs, method: Method, wish: Wish) -> tuple[Reading, Wish]:
+def declared(outputs: Outputs, method: Method, request: Request) -> tuple[Declared, Request]:
     """Return how to read a network for a method; pav takes all pairs of quantiles as its grid unless it is given."""
     if isinstance(outputs, str):
-        if outputs not in NAMED:
-            raise ValueError(f"outputs must be one of {', '.join(NAMED)}, quantiles or a function, found {outputs!r}.")
-        return NAMED[outputs], wish
+        if outputs not in READINGS:
+            words = ", ".join(READINGS)
+            raise ValueError(f"outputs must be one of {words}, quantiles or a function, found {outputs!r}.")
+        return Declared(*READINGS[outputs]), request
     if callable(outputs):
-        return _Function(outputs), wish
+        return Declared(*READINGS["bands"], outputs), request
     levels = checked_quantiles(outputs)
-    pairs = {round(2 * low, 12): i for i, low in enumerate(levels) if low < 0.5 and _place(levels, 1 - low) is not None}
-    middle = _place(levels, 0.5)
-    if middle is None or not pairs:
+    pairs = {round(2 * q, 12) for q in levels if q < 0.5 and _has(levels, 1 - q)}
+    if not _has(levels, 0.5) or not pairs:
         raise ValueError(f"quantiles must hold 0.5 and pairs q, 1 - q about it, found {list(levels)}.")
-    if "taus" in method.settings and wish.taus is None:
-        wish = replace(wish, taus=tuple(sorted(pairs, reverse=True)))
-    places: list[tuple[int, int, int]] = []
-    for spec in method.networks(wish):
-        tau = round(spec.head.tau, 12) if isinstance(spec.head, Triple) else max(pairs)
+    if "taus" in method.uses and request.taus is None:
+        request = replace(request, taus=tuple(sorted(pairs, reverse=True)))
+    heads = [spec.head for spec in method.networks(request)]
+    taus = tuple(round(head.tau, 12) if isinstance(head, Triple) else max(pairs) for head in heads)
+    for tau in taus:
         if tau not in pairs:
             raise ValueError(
                 f"{method.name} needs the quantiles {tau / 2:g} and {1 - tau / 2:g}, found {list(levels)}: choose "
                 "another pair by tau=... or taus=..."
             )
-        low = pairs[tau]
-        places.append((low, middle, _place(levels, 1 - levels[low]) or 0))
-
-    def pick(out: Tensor) -> Tensor:
-        return torch.stack([out[:, list(place)] for place in places])
-
-    return _Columns("quantiles", len(levels), "as outputs declares", pick, several=True), wish
+    return Declared(QuantileColumns(levels, taus), "quantiles"), request
 
 
-def _place(levels: Sequence[float], level: float) -> int | None:
-    return next((i for i, own in enumerate(levels) if abs(own - level) < 1e-9), None)
+def _has(levels: Sequence[float], level: float) -> bool:
+    return bool(np.isclose(levels, level, rtol=0, atol=1e-9).any())

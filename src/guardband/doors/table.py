@@ -17,30 +17,30 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from guardband.bands.certificate import Certificate
 from guardband.bands.intervals import Intervals
 from guardband.bands.levels import Level
-from guardband.calibration.calibrated import Calibrated
-from guardband.calibration.conformal import Guarantee
+from guardband.bands.predicted import Context
+from guardband.calibration.calibrated import Calibrated, OnInsufficient
 from guardband.calibration.pav import Average, PavRule
-from guardband.calibration.rule import OnInsufficient, Rule
 from guardband.data.encoder import PlainNumbers
 from guardband.data.fingerprint import Prints, count_overlap, fingerprints, refuse_overlap
 from guardband.data.reference import Reference
 from guardband.data.split import split_rows
 from guardband.data.table import Table, as_array, read_table
 from guardband.data.target import Transform, read_target
-from guardband.doors.choice import sharpest
-from guardband.doors.ensemble import learn_ensemble
-from guardband.doors.learning import Builder, Learned, Lesson, fitting, learn
+from guardband.doors.fitted import Fitted
 from guardband.doors.progress import FitProgress
-from guardband.doors.settings import Settings
 from guardband.exceptions import warn
-from guardband.methods.method import Method
+from guardband.learning.architecture import Builder
+from guardband.learning.choice import sharpest
+from guardband.learning.learn import learn
+from guardband.learning.options import FitOptions
+from guardband.learning.training_rows import TrainingRows
+from guardband.methods.method import Guarantee, Method
 from guardband.nn.loss import Point
 from guardband.nn.ordering import Ordering
-from guardband.training.epochs import Progress
 from guardband.training.recipe import Epochs
 
 if TYPE_CHECKING:
-    from guardband.doors.table_network import TableNetwork
+    from guardband.learning.table_network import TableNetwork
 
 Array = NDArray[np.float64]
 
@@ -107,11 +107,11 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         confidence_level: Level | Sequence[Level] | None = None,
         alpha: Level | Sequence[Level] | None = None,
         guarantee: Guarantee = "marginal",
-        delta: float = 0.1,
+        delta: float | None = None,
         joint: bool = False,
         tau: float | None = None,
         taus: Sequence[float] | None = None,
-        rule: PavRule = "fixed-sequence",
+        rule: PavRule | None = None,
         average: Average | None = None,
         on_insufficient: OnInsufficient = "inf",
         calibration_size: float | int | None = 0.25,
@@ -176,12 +176,12 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
         ``sample_weight`` weighs training; the guarantee treats all rows alike.
         """
-        asked = Settings.of(self.get_params(deep=False))
+        options = FitOptions.of(self.get_params(deep=False))
         table = read_table(X)
         validate_data(BaseEstimator(), X, skip_check_array=True)  # column names that cannot be kept are refused now
-        response = self._read_target(y, table.n_rows)
-        asked.target.to_work(response)
-        if asked.architecture.builder is not None:
+        response = self.read_target(y, table.n_rows)
+        options.target.to_work(response)
+        if options.architecture.builder is not None:
             PlainNumbers().encode(table)
         random = check_random_state(self.random_state)
         d1, d2 = split_rows(table.n_rows, self.calibration_size, random)
@@ -190,53 +190,72 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             d1 = d1[weight[d1] > 0]
             if len(d1) < 2:
                 raise ValueError(f"At least 2 training rows must have a positive sample_weight, found {len(d1)}.")
-        with FitProgress(self.verbose, asked.ensemble.seconds) as progress:
-            lesson = Lesson.of(
+        with FitProgress(self.verbose, options.effort.seconds) as progress:
+            rows = TrainingRows.of(
                 table.take(d1),
                 response[d1],
                 None if weight is None else weight[d1] / weight[d1].max(),
                 int(random.randint(2**31 - 1)),
-                asked.architecture,
-                asked.target,
+                options.architecture,
+                options.target,
             )
-            learned = _learned(lesson, asked, progress)
-        method, prints = asked.method, fingerprints(table, response)
-        if asked.chooses_score and learned.held_out is not None:
-            bands, rows = learned.held_out
-            method = sharpest(asked.wish, bands, learned.target.to_work(response[d1[rows]]))
+            architecture, recipe = options.architecture_for(len(d1)), options.recipe_for(len(d1))
+            shape = architecture.for_table(rows.encoder)
+            (learned,) = learn(
+                [rows], options.specs, shape, recipe, options.effort, device=options.device, progress=progress
+            )
+        method, prints = options.method, fingerprints(table, response)
+        if options.chooses_score and learned.left_out is not None:
+            predicted, seen = learned.predict_left_out(rows.x)
+            method = sharpest(options.request, predicted, learned.target.to_work(response[d1[seen]]))
             learned = replace(learned, choices=f"{learned.choices}, the score {method.name}")
-        rule, calibrated = method.rule(asked.wish), None
+        fitted = Fitted(
+            learned=learned,
+            rule=method.rule(options.request),
+            calibrated=None,
+            training_prints=prints[d1],
+            held_out_prints=prints[d2],
+            calibration_prints=prints[d2],
+            reference=Reference.learn(table.take(d1), response[d1]),
+            params=self.get_params(deep=False),
+        )
         if len(d2):
-            calibrated = _calibrated(
-                learned, rule, table.take(d2), response[d2], prints[d2], prints[d1], PREPARED_OUTSIDE
-            )
+            fitted = self._calibrated(fitted, table.take(d2), response[d2], prints[d2], PREPARED_OUTSIDE)
         validate_data(self, X, skip_check_array=True, reset=True)
         self.n_features_in_ = len(table.columns)
         self.n_iter_ = max(learned.epochs)
-        self._learned, self._rule, self._calibrated = learned, rule, calibrated
-        self._training_prints, self._held_out_prints, self._calibration_prints = prints[d1], prints[d2], prints[d2]
-        self._reference: Reference | None = Reference.learn(table.take(d1), response[d1])
-        self._fitted_params = self.get_params(deep=False)
+        self.fitted_ = fitted
         return self
 
     def calibrate(self, X: Any, y: Any) -> IntervalRegressor:
         """Calibrate on rows that are new to the network; replaces any calibration before."""
-        check_is_fitted(self, "_learned")
-        table = self._read_features(X)
-        response = self._read_target(y, table.n_rows)
+        check_is_fitted(self, "fitted_")
+        table = self.read_rows(X)
+        response = self.read_target(y, table.n_rows)
         prints = fingerprints(table, response)
-        refuse_overlap(prints, self._training_prints)
-        again = count_overlap(prints, self._held_out_prints)
+        refuse_overlap(prints, self.fitted_.training_prints)
+        again = count_overlap(prints, self.fitted_.held_out_prints)
         notes = (f"{again} of {table.n_rows} calibration rows were given to fit. {PREPARED_OUTSIDE}",) if again else ()
-        self._calibrated = _calibrated(
-            self._learned, self._rule, table, response, prints, self._training_prints, *notes
-        )
-        self._calibration_prints = prints
+        self.fitted_ = self._calibrated(self.fitted_, table, response, prints, *notes)
         return self
 
     def conformalize(self, X: Any, y: Any) -> IntervalRegressor:
         """Calibrate: another name for ``calibrate``."""
         return self.calibrate(X, y)
+
+    def _calibrated(self, fitted: Fitted, table: Table, y: Array, prints: Prints, *notes: str) -> Fitted:
+        learned = fitted.learned
+        if learned.choices:
+            notes += (f"Chosen on the training rows alone: {learned.choices}.",)
+        shared = count_overlap(prints, fitted.training_prints)
+        if shared:
+            notes += (
+                f"{shared} of {table.n_rows} calibration rows have an equal row among the training rows. Chance twins "
+                "do no harm; rows that were repeated before the split void the promise.",
+            )
+        block = (fitted.predict(table), learned.target.to_work(y), context_of(table))
+        calibrated = Calibrated.from_blocks(fitted.rule, [block], notes, self.on_insufficient)
+        return replace(fitted, calibrated=calibrated, calibration_prints=prints)
 
     # ------------------------------------------------------------------------------------ predict
 
@@ -244,13 +263,14 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """Return the point predictions, ``(n,)``; or the ``Intervals``, for use behind a pipeline."""
         if return_intervals:
             return self.predict_interval(X)
-        check_is_fitted(self, "_learned")
-        bands = self._learned.bands(self._read_features(X))
-        if self._calibrated is None:
-            point = bands[0, :, 1]
+        check_is_fitted(self, "fitted_")
+        table = self.read_rows(X)
+        predicted, calibrated = self.fitted_.predict(table), self.fitted_.calibrated
+        if calibrated is None:
+            point: Array = predicted.point[0, 0]
         else:
-            _, point, _ = self._calibrated.ends(bands)
-        return self._learned.target.to_units(point, point, point)[1]
+            _, point, _ = calibrated.ends(predicted, context_of(table))
+        return self.fitted_.learned.target.to_units(point, point, point)[1]
 
     def predict_interval(
         self,
@@ -260,29 +280,33 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         alpha: Level | Sequence[Level] | None = None,
     ) -> Intervals:
         """Return the ``Intervals`` of new rows, at other levels if asked for."""
-        calibrated = self._calibrated_or_refuse().at(confidence_level, alpha)
-        table = self._read_features(X)
-        ends = self._learned.target.to_units(*calibrated.ends(self._learned.bands(table)))
-        return calibrated.intervals(*ends, index=table.index, input_names=table.names)
+        calibrated = self.calibration_.at(confidence_level, alpha)
+        table = self.read_rows(X)
+        ends = calibrated.ends(self.fitted_.predict(table), context_of(table))
+        ends = self.fitted_.learned.target.to_units(*ends)
+        return calibrated.intervals(ends, index=table.index, input_names=table.names)
 
     @property
     def certificate_(self) -> Certificate:
         """What is promised of the intervals."""
-        return self._calibrated_or_refuse().certificate
+        return self.calibration_.certificate
 
-    def _calibrated_or_refuse(self) -> Calibrated:
-        check_is_fitted(self, "_learned")
-        if self._calibrated is None:
+    @property
+    def calibration_(self) -> Calibrated:
+        """The calibrated rule."""
+        check_is_fitted(self, "fitted_")
+        if self.fitted_.calibrated is None:
             raise NotFittedError(
                 "This IntervalRegressor is trained but not calibrated: call calibrate(X, y) with rows from outside."
             )
-        return self._calibrated
+        return self.fitted_.calibrated
 
     def as_network(self) -> TableNetwork:
         """Return the fitted model as one ``torch.nn.Module``, from rows of numbers to intervals in the units of y."""
-        from guardband.doors.table_network import TableNetwork
+        from guardband.learning.table_network import TableNetwork
 
-        return TableNetwork(self)
+        names = tuple(map(str, getattr(self, "feature_names_in_", range(self.n_features_in_))))
+        return TableNetwork(self.fitted_.learned, self.calibration_, names)
 
     # --------------------------------------------------------------------------------------- save
 
@@ -290,12 +314,13 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """Write the fitted model to one file: weights as safetensors, all else as JSON, with a checksum."""
         from guardband.doors.model_file import save
 
-        check_is_fitted(self, "_learned")
+        check_is_fitted(self, "fitted_")
         save(self, path)
 
     # ------------------------------------------------------------------------------------- checks
 
-    def _read_target(self, y: Any, n_rows: int) -> Array:
+    def read_target(self, y: Any, n_rows: int) -> Array:
+        """Return the target of so many rows, ``(n,)``; what is no finite number is refused."""
         if y is None:
             raise ValueError("IntervalRegressor requires y to be passed, but the target y is None.")
         array = as_array(y)
@@ -307,7 +332,8 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             )
         return read_target(array, n_rows)
 
-    def _read_features(self, X: Any) -> Table:
+    def read_rows(self, X: Any) -> Table:
+        """Return rows with the columns that the model was fitted on; others are refused."""
         table = read_table(X)
         validate_data(self, X, skip_check_array=True, reset=False)
         return table
@@ -326,35 +352,6 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def _learned(lesson: Lesson, asked: Settings, progress: Progress) -> Learned:
-    n = len(lesson.y)
-    architecture, recipe = fitting(asked.architecture_for(n), lesson.encoder), asked.recipe_for(n)
-    if asked.nest is not None:
-        return learn_ensemble(
-            lesson,
-            asked.nest,
-            architecture,
-            recipe,
-            asked.ensemble,
-            device=asked.device,
-            progress=progress,
-            keeps_held_out=asked.chooses_score,
-        )
-    specs = asked.method.networks(asked.wish)
-    (learned,) = learn([lesson], specs, architecture, recipe, device=asked.device, progress=progress)
-    return learned
-
-
-def _calibrated(
-    learned: Learned, rule: Rule, table: Table, y: Array, prints: Prints, training_prints: Prints, *notes: str
-) -> Calibrated:
-    if learned.choices:
-        notes += (f"Chosen on the training rows alone: {learned.choices}.",)
-    shared = count_overlap(prints, training_prints)
-    if shared:
-        notes += (
-            f"{shared} of {table.n_rows} calibration rows have an equal row among the training rows. Chance twins "
-            "do no harm; rows that were repeated before the split void the promise.",
-        )
-    statistic = rule.statistic(learned.bands(table), learned.target.to_work(y))
-    return Calibrated.by(rule, rule.summarise([statistic]), notes)
+def context_of(table: Table) -> Context:
+    """Return what a rule may know of a table's rows besides their predictions: the one place that fills it."""
+    return Context()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from guardband.calibration.recalibration import Recalibration
-from guardband.methods.method import Method, NetworkSpec, Wish
+from guardband.methods.method import Method, NetworkSpec, Request
 from guardband.nn.heads import Gaussian
 
 
@@ -11,13 +11,12 @@ class Bayes(Method):
     """Mean and variance; interval and median are quantiles of the recalibrated distribution."""
 
     name = "bayes"
-    settings = frozenset()
-    promises = False
+    uses = frozenset[str]()
 
-    def networks(self, wish: Wish) -> tuple[NetworkSpec, ...]:
+    def networks(self, request: Request) -> tuple[NetworkSpec, ...]:
         """Return one Gaussian."""
         return (NetworkSpec(Gaussian()),)
 
-    def rule(self, wish: Wish) -> Recalibration:
+    def rule(self, request: Request) -> Recalibration:
         """Return the recalibration."""
-        return Recalibration(self.name, wish.levels, wish.on_insufficient)
+        return Recalibration(self.name, request.levels)

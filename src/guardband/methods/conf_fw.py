@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from guardband.calibration.score import Residual
 from guardband.methods.conf_nn import ConfNN
-from guardband.methods.method import NetworkSpec, Wish
+from guardband.methods.method import CUTS, NetworkSpec, Request
 from guardband.nn.heads import Median
 
 
@@ -12,9 +12,9 @@ class ConfFW(ConfNN):
     """The conditional median and a fixed width (Papadopoulos & Haralambous, 2011)."""
 
     name = "conf-fw"
-    settings = frozenset()
+    uses = CUTS
     score = Residual()
 
-    def networks(self, wish: Wish) -> tuple[NetworkSpec, ...]:
+    def networks(self, request: Request) -> tuple[NetworkSpec, ...]:
         """Return one network for the median."""
         return (NetworkSpec(Median()),)

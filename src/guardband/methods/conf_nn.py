@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
-from guardband.calibration.conformal import SplitConformal
+from guardband.calibration.conformal import Conformal
 from guardband.calibration.score import Scaled, Score
-from guardband.methods.method import Method, NetworkSpec, Wish
+from guardband.methods.method import CUTS, LOSSES, Method, NetworkSpec, Request
 from guardband.nn.heads import Triple
 
 
 class ConfNN(Method):
-    """One band at tau, calibrated by an order statistic of the calibration rows' scores."""
+    """One interval at tau, calibrated by an order statistic of the calibration rows' scores."""
 
     name = "conf-nn"
-    settings = frozenset({"tau", "power", "point"})
+    uses = CUTS | LOSSES | {"tau"}
     score: Score = Scaled()
 
-    def networks(self, wish: Wish) -> tuple[NetworkSpec, ...]:
+    def networks(self, request: Request) -> tuple[NetworkSpec, ...]:
         """Return one triple at tau as given, otherwise at alpha, the smallest of several."""
-        tau = min(wish.levels.alphas) if wish.tau is None else wish.tau
-        return (NetworkSpec(Triple(tau, wish.power, wish.point)),)
+        tau = min(request.levels.alphas) if request.tau is None else request.tau
+        return (NetworkSpec(Triple(tau, request.power, request.point)),)
 
-    def rule(self, wish: Wish) -> SplitConformal:
-        """Return split conformal with the guarantee asked for."""
-        return SplitConformal(
-            self.name,
-            wish.levels,
-            wish.guarantee,
-            wish.delta,
-            wish.shares,
-            wish.on_insufficient,
-            score=self.score,
-        )
+    def rule(self, request: Request) -> Conformal:
+        """Return the score with the cut that was asked for."""
+        return Conformal(self.name, request.levels, self.score, request.cut)

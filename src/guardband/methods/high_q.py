@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from guardband.calibration.selection import ShortestCovering
-from guardband.methods.method import Method, NetworkSpec, Wish
+from guardband.methods.method import Method, NetworkSpec, Request
 from guardband.nn.heads import Bounds
 
 CANDIDATES = ((5.0, 0.03), (5.0, 0.1), (5.0, 0.3), (20.0, 0.03), (20.0, 0.1), (20.0, 0.3), (160.0, 15.0))
@@ -11,23 +11,24 @@ CANDIDATES = ((5.0, 0.03), (5.0, 0.1), (5.0, 0.3), (20.0, 0.03), (20.0, 0.1), (2
 
 
 class HighQ(Method):
-    """Lower and upper bound for each level and candidate; D2 picks the shortest that covers enough of it."""
+    """Lower and upper bound for each level and candidate; the calibration rows pick the shortest that covers enough of it."""
 
     name = "high-q"
-    settings = frozenset()
-    promises = False
+    uses = frozenset[str]()
 
-    def networks(self, wish: Wish) -> tuple[NetworkSpec, ...]:
+    def networks(self, request: Request) -> tuple[NetworkSpec, ...]:
         """Return the candidates of each level."""
-        heads = [Bounds(alpha, *candidate) for alpha in wish.levels.alphas for candidate in CANDIDATES]
+        heads = [Bounds(alpha, *candidate) for alpha in request.levels.alphas for candidate in CANDIDATES]
         return tuple(NetworkSpec(head) for head in heads)
 
-    def rule(self, wish: Wish) -> ShortestCovering:
+    def rule(self, request: Request) -> ShortestCovering:
         """Return the choice."""
-        return ShortestCovering(self.name, wish.levels, wish.levels, wish.on_insufficient)
+        return ShortestCovering(self.name, request.levels, request.levels)
 
-    def order(self, wish: Wish, brought: int) -> list[int]:
+    def order(self, request: Request, brought: int) -> list[int]:
         """Return all bands as brought: any number of candidates for each level, those of a level together."""
-        if not brought or brought % len(wish.levels):
-            raise ValueError(f"{self.name} takes as many bands for each of {len(wish.levels)} levels, found {brought}.")
+        if not brought or brought % len(request.levels):
+            raise ValueError(
+                f"{self.name} takes as many bands for each of {len(request.levels)} levels, found {brought}."
+            )
         return list(range(brought))

@@ -1,52 +1,68 @@
-"""The contract of a method: which networks to train, and which rule to apply to their bands."""
+"""The contract of a method: which networks to train, and which rule turns what they predict into intervals."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Literal, get_args
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, get_args
 
 from guardband.bands.levels import Levels
-from guardband.calibration.conformal import Guarantee
+from guardband.bands.promise import DELTA
+from guardband.calibration.calibrated import OnInsufficient
+from guardband.calibration.cut import Cut, MarginalCut, PacCut
 from guardband.calibration.pav import Average, PavRule
-from guardband.calibration.rule import OnInsufficient, Rule
+from guardband.calibration.rule import Rule
 from guardband.nn.heads import Head
 from guardband.nn.loss import Point
 
+Guarantee = Literal["marginal", "pac"] | Cut
+
 
 @dataclass(frozen=True)
-class Wish:
-    """What a user asks of a method: levels, guarantee, and the settings of its rule and of its loss."""
+class Request:
+    """What a user asks of a method: levels, guarantee, and the options of its rule and of its loss.
+
+    An option that is None was not given. ``guarantee`` is a word, or a cut of the user's own.
+    """
 
     levels: Levels = field(default_factory=Levels.of)
     guarantee: Guarantee = "marginal"
-    delta: float = 0.1
+    delta: float | None = None
     joint: bool = False
     tau: float | None = None
     taus: Sequence[float] | None = None
-    rule: PavRule = "fixed-sequence"
+    rule: PavRule | None = None
     average: Average | None = None
     on_insufficient: OnInsufficient = "inf"
     power: Literal[1, 2] = 1
     point: Point = "median"
 
+    @classmethod
+    def of(cls, confidence_level: Any = None, alpha: Any = None, **options: Any) -> Request:
+        """Return the request for a level or levels, or for one minus them."""
+        for name in ("delta", "tau"):
+            if options.get(name) is not None:
+                options[name] = float(options[name])
+        return cls(Levels.of(confidence_level, alpha), **options)
+
     def __post_init__(self) -> None:
         for name, words in (
-            ("guarantee", get_args(Guarantee)),
-            ("rule", get_args(PavRule)),
+            ("guarantee", ("marginal", "pac")),
+            ("rule", (None, *get_args(PavRule))),
             ("average", (None, *get_args(Average))),
             ("on_insufficient", get_args(OnInsufficient)),
         ):
-            if getattr(self, name) not in words:
-                listed = ", ".join(repr(word) for word in words)
-                raise ValueError(f"{name} must be one of {listed}, found {getattr(self, name)!r}.")
+            value = getattr(self, name)
+            if value not in words and not isinstance(value, Cut):
+                listed = ", ".join(repr(word) for word in words if word is not None)
+                raise ValueError(f"{name} must be one of {listed}, found {value!r}.")
         if self.joint and self.guarantee != "pac":
             raise ValueError(f'joint=True must go with guarantee="pac", found guarantee={self.guarantee!r}.')
-        if not 0 < self.delta < 1:
-            raise ValueError(f"delta must lie strictly between 0 and 1, found {self.delta}.")
-        if self.tau is not None and not 0 < self.tau < 1:
-            raise ValueError(f"tau must lie strictly between 0 and 1, found {self.tau}.")
+        for name in ("delta", "tau"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < 1:
+                raise ValueError(f"{name} must lie strictly between 0 and 1, found {value}.")
         if self.taus is not None:
             if not isinstance(self.taus, Iterable):
                 raise ValueError(f"taus must be a sequence of levels, found {self.taus!r}.")
@@ -59,13 +75,34 @@ class Wish:
                 raise ValueError(f"taus must differ, found {list(self.taus)}.")
 
     @property
+    def delta_or_default(self) -> float:
+        """How often the promise may fail: 0.1 unless given."""
+        return DELTA if self.delta is None else self.delta
+
+    @property
     def shares(self) -> int:
         """Among how many levels delta is shared."""
         return len(self.levels) if self.joint else 1
 
+    @property
+    def cut(self) -> Cut:
+        """The cut that the guarantee stands for."""
+        if isinstance(self.guarantee, Cut):
+            return self.guarantee
+        return PacCut(self.delta_or_default, self.shares) if self.guarantee == "pac" else MarginalCut()
 
-SETTINGS = {"tau": None, "taus": None, "average": None, "power": 1, "point": "median"}
-"""What some methods have a use for and others have not, with the value that asks for nothing."""
+    def given(self) -> dict[str, Any]:
+        """Return the options that ask for something, by name."""
+        every = [(own.name, getattr(self, own.name), own.default) for own in fields(self) if own.name in OPTIONS]
+        return {name: v for name, v, default in every if (v is not None if default is None else v != default)}
+
+
+OPTIONS = frozenset({"guarantee", "delta", "joint", "tau", "taus", "rule", "average", "power", "point"})
+"""What some methods use and others do not."""
+CUTS = frozenset({"guarantee", "delta", "joint"})
+"""The options of a method that ranks scores."""
+LOSSES = frozenset({"power", "point"})
+"""The options of a network that puts out lower bound, point and upper bound."""
 
 
 @dataclass(frozen=True)
@@ -81,39 +118,39 @@ class NetworkSpec:
 
 
 class Method(ABC):
-    """A way to get intervals: networks to train, and a rule that turns their bands into intervals.
+    """A way to get intervals: networks to train, and a rule for what they predict.
 
-    ``settings`` names those of ``SETTINGS`` that it has a use for, and ``promises`` tells whether its certificate
-    promises anything.
+    ``uses`` names those of ``OPTIONS`` that it has a use for.
     """
 
     name: str
-    settings: frozenset[str] = frozenset(SETTINGS)
-    promises: bool = True
+    uses: frozenset[str] = OPTIONS
 
     @abstractmethod
-    def networks(self, wish: Wish) -> tuple[NetworkSpec, ...]:
+    def networks(self, request: Request) -> tuple[NetworkSpec, ...]:
         """Return the networks to train, with heads of one kind, in the order that the rule expects."""
 
     @abstractmethod
-    def rule(self, wish: Wish) -> Rule:
-        """Return the rule for bands that stand in the order of ``networks``."""
+    def rule(self, request: Request) -> Rule:
+        """Return the rule for predictions whose candidates stand in the order of ``networks``."""
 
-    def order(self, wish: Wish, brought: int) -> list[int]:
-        """Return where the bands that a user brings stand in the order that the rule expects."""
-        expected = len(self.networks(wish))
+    def order(self, request: Request, brought: int) -> list[int]:
+        """Return where the candidates that a user brings stand in the order that the rule expects."""
+        expected = len(self.networks(request))
         if brought != expected:
             raise ValueError(f"{self.name} takes {expected} band(s), found {brought}.")
         return list(range(brought))
 
-    def check(self, wish: Wish) -> None:
+    def check(self, request: Request) -> None:
         """Raise if something is asked for that this method has no use for."""
-        for name in SETTINGS.keys() - self.settings:
-            value = getattr(wish, name)
-            if value is not SETTINGS[name] and value != SETTINGS[name]:
-                raise ValueError(f"{self.name} has no use for {name}, which must not be given, found {name}={value!r}.")
-        if not self.promises and wish.guarantee != "marginal":
-            raise ValueError(
-                f"{self.name} promises nothing, so that guarantee must be left alone, found {wish.guarantee!r}: "
-                'use "conf-nn" or "pav".'
-            )
+        for name, value in request.given().items():
+            if name in self.uses:
+                continue
+            if name == "guarantee":
+                raise ValueError(
+                    f'method="{self.name}" has no guarantee. Remove guarantee={value!r}, or use method="conf-nn" or '
+                    '"pav".'
+                )
+            raise ValueError(f'method="{self.name}" does not use {name}. Remove {name}={value!r}.')
+        if request.delta is not None and request.guarantee == "marginal" and "rule" not in self.uses:
+            raise ValueError('delta has no effect with guarantee="marginal". Remove it, or ask for guarantee="pac".')

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from guardband.calibration.pav import PavSelection
-from guardband.methods.method import Method, NetworkSpec, Wish
+from guardband.methods.method import CUTS, LOSSES, Method, NetworkSpec, Request
 from guardband.nn.heads import Triple
 
 
@@ -11,37 +11,38 @@ class Pav(Method):
     """A band for each tau of a grid; the rule picks one of them per level."""
 
     name = "pav"
-    settings = frozenset({"taus", "average", "power", "point"})
+    uses = CUTS | LOSSES | {"taus", "rule", "average"}
 
-    def networks(self, wish: Wish) -> tuple[NetworkSpec, ...]:
+    def networks(self, request: Request) -> tuple[NetworkSpec, ...]:
         """Return a triple for each tau, narrowest first."""
-        return tuple(NetworkSpec(Triple(tau, wish.power, wish.point)) for tau in self._taus(wish))
+        return tuple(NetworkSpec(Triple(tau, request.power, request.point)) for tau in self._taus(request))
 
-    def rule(self, wish: Wish) -> PavSelection:
+    def rule(self, request: Request) -> PavSelection:
         """Return the selection rule with the aim that was asked for."""
-        if wish.average is not None and wish.guarantee == "pac":
-            raise ValueError(f'pav takes average={wish.average!r} or guarantee="pac", not both.')
+        if request.average is not None and request.guarantee == "pac":
+            raise ValueError(f'pav takes average={request.average!r} or guarantee="pac", not both.')
+        if request.guarantee not in ("marginal", "pac"):
+            raise ValueError(f"pav picks one of several networks and takes no cut, found {request.guarantee!r}.")
         return PavSelection(
             self.name,
-            wish.levels,
-            self._taus(wish),
-            wish.rule,
-            "average" if wish.average else "pac" if wish.guarantee == "pac" else "selection",
-            wish.average or "sharp",
-            wish.delta,
-            wish.shares,
-            wish.on_insufficient,
+            request.levels,
+            self._taus(request),
+            request.rule or "fixed-sequence",
+            "average" if request.average else "pac" if request.guarantee == "pac" else "selection",
+            request.average or "sharp",
+            request.delta_or_default,
+            request.shares,
         )
 
-    def order(self, wish: Wish, brought: int) -> list[int]:
+    def order(self, request: Request, brought: int) -> list[int]:
         """Return where the bands, one per tau as given, stand from the narrowest to the widest."""
-        super().order(wish, brought)
-        given = self._taus(wish) if wish.taus is None else list(wish.taus)
+        super().order(request, brought)
+        given = self._taus(request) if request.taus is None else list(request.taus)
         return sorted(range(brought), key=lambda i: -given[i])
 
-    def _taus(self, wish: Wish) -> tuple[float, ...]:
+    def _taus(self, request: Request) -> tuple[float, ...]:
         """Return the grid as given, otherwise alpha, 0.9 alpha, ..., 0.1 alpha for each level."""
-        if wish.taus is not None:
-            return tuple(sorted((float(tau) for tau in wish.taus), reverse=True))
-        grid = {(1 - level) * j / 10 for level in wish.levels.values for j in range(1, 11)}
+        if request.taus is not None:
+            return tuple(sorted((float(tau) for tau in request.taus), reverse=True))
+        grid = {(1 - level) * j / 10 for level in request.levels.values for j in range(1, 11)}
         return tuple(float(tau) for tau in sorted(grid, reverse=True))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from guardband.calibration.unadjusted import Unadjusted
-from guardband.methods.method import Method, NetworkSpec, Wish
+from guardband.methods.method import LOSSES, Method, NetworkSpec, Request
 from guardband.nn.heads import Triple
 
 
@@ -11,13 +11,12 @@ class QregUn(Method):
     """A band for each level, at tau = alpha."""
 
     name = "qreg-un"
-    settings = frozenset({"power", "point"})
-    promises = False
+    uses = LOSSES
 
-    def networks(self, wish: Wish) -> tuple[NetworkSpec, ...]:
+    def networks(self, request: Request) -> tuple[NetworkSpec, ...]:
         """Return a triple for each level."""
-        return tuple(NetworkSpec(Triple(alpha, wish.power, wish.point)) for alpha in wish.levels.alphas)
+        return tuple(NetworkSpec(Triple(alpha, request.power, request.point)) for alpha in request.levels.alphas)
 
-    def rule(self, wish: Wish) -> Unadjusted:
+    def rule(self, request: Request) -> Unadjusted:
         """Return the rule that changes nothing."""
-        return Unadjusted(self.name, wish.levels, wish.levels, wish.on_insufficient)
+        return Unadjusted(self.name, request.levels, request.levels)

@@ -1,25 +1,59 @@
-"""The methods by name: the paper's seven, then others."""
+"""The methods by name: the paper's seven, then others, then those of installed packages.
+
+A method is one file and one entry here. A package of its own adds one by an entry point of the group
+``guardband.methods``: then every way in, the command line included, knows it by its name. Nothing is imported before
+it is asked for, so that names cost nothing.
+"""
 
 from __future__ import annotations
 
-from guardband.methods.bayes import Bayes
-from guardband.methods.conf_fw import ConfFW
-from guardband.methods.conf_nn import ConfNN
-from guardband.methods.cqr import Cqr, CqrR
-from guardband.methods.high_q import HighQ
-from guardband.methods.method import Method
-from guardband.methods.neg_ll import NegLL
-from guardband.methods.pav import Pav
-from guardband.methods.qreg_un import QregUn
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING
 
-PAPER = (ConfNN(), Pav(), HighQ(), NegLL(), ConfFW(), QregUn(), Bayes())
-METHODS: dict[str, Method] = {method.name: method for method in (*PAPER, Cqr(), CqrR())}
+if TYPE_CHECKING:
+    from guardband.methods.method import Method
+
+GROUP = "guardband.methods"
+PAPER = ("conf-nn", "pav", "high-q", "neg-ll", "conf-fw", "qreg-un", "bayes")
+OURS = {
+    "conf-nn": "guardband.methods.conf_nn:ConfNN",
+    "pav": "guardband.methods.pav:Pav",
+    "high-q": "guardband.methods.high_q:HighQ",
+    "neg-ll": "guardband.methods.neg_ll:NegLL",
+    "conf-fw": "guardband.methods.conf_fw:ConfFW",
+    "qreg-un": "guardband.methods.qreg_un:QregUn",
+    "bayes": "guardband.methods.bayes:Bayes",
+    "cqr": "guardband.methods.cqr:Cqr",
+    "cqr-r": "guardband.methods.cqr:CqrR",
+}
+
+
+def method_names() -> tuple[str, ...]:
+    """Return the names of all methods."""
+    return (*OURS, *sorted({entry.name for entry in entry_points(group=GROUP)} - OURS.keys()))
 
 
 def method_named(method: str | Method) -> Method:
     """Return the method of that name, or the object itself."""
-    if isinstance(method, Method):
+    if not isinstance(method, str):
+        from guardband.methods.method import Method
+
+        if not isinstance(method, Method):
+            raise TypeError(f"method must be a name or a gb.Method, found {type(method).__name__}.")
         return method
-    if method not in METHODS:
-        raise ValueError(f"method must be one of {', '.join(METHODS)}, or a Method, found {method!r}.")
-    return METHODS[method]
+    if method not in method_names():
+        raise ValueError(f"method must be one of {', '.join(method_names())}, or a Method, found {method!r}.")
+    return _load(method)
+
+
+@cache
+def _load(name: str) -> Method:
+    if name in OURS:
+        module, found = OURS[name].split(":")
+        made: Method = getattr(import_module(module), found)()
+        return made
+    (entry,) = entry_points(group=GROUP, name=name)
+    brought: Method = entry.load()()
+    return brought

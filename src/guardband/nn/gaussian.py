@@ -1,13 +1,11 @@
-"""The Gaussian likelihood of a mean and a deviation (Nix & Weigend, 1994)."""
+"""A mean and a standard deviation, and the Gaussian likelihood that trains them (Nix & Weigend, 1994)."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
-import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from guardband.nn.member_loss import MemberLoss
 
@@ -15,16 +13,39 @@ LEAST_DEVIATION = 1e-3
 """Of a response whose own deviation is about 1."""
 
 
-def deviation_of(s: Any, xp: Any = torch) -> Any:
-    """Return the deviation that an output stands for: softplus, so that a far-off row's is not exponentially large."""
-    return LEAST_DEVIATION + (np.logaddexp(0, s) if xp is np else torch.nn.functional.softplus(s))
+class PositiveDeviation(nn.Module):
+    """Maps any two numbers m and s to a mean m and a deviation 0.001 + softplus(s), ``(..., 2) -> (..., 2)``.
+
+    A softplus, so that the deviation of a row far off is not exponentially large.
+    """
+
+    ends_network = True
+
+    def forward(self, z: Tensor) -> Tensor:
+        """Return mean and deviation of raw outputs."""
+        mean, s = z.unbind(-1)
+        return torch.stack([mean, LEAST_DEVIATION + nn.functional.softplus(s)], dim=-1)
+
+
+class GaussianHead(nn.Sequential):
+    """The last layer of a network that puts out mean and standard deviation, ``(..., d) -> (..., 2)``.
+
+    The deviation is at least 0.001: standardise the response.
+    """
+
+    def __init__(self, in_features: int) -> None:
+        super().__init__(nn.Linear(in_features, 2), PositiveDeviation())
 
 
 class GaussianLoss(MemberLoss):
-    """The negative Gaussian log-likelihood of a mean and a deviation, ``(..., n, 2), (..., n) -> (...)``.
+    """The negative Gaussian log-likelihood of a mean and a standard deviation, ``(..., n, 2), (..., n) -> (...)``.
 
-    log(2 pi)/2 + log d + ((y - m) / d)^2 / 2 for outputs m and s, a mean over rows, where d is 0.001 plus the
-    softplus of s. The response must be of the order of 1. Gradients are huge where d is small: train with ``clip=1``.
+    log(2 pi)/2 + log d + ((y - m) / d)^2 / 2 for outputs m and d > 0, as those of ``GaussianHead``; a mean over rows.
+    Gradients are huge where d is small: train with ``clip=1``.
+
+    >>> loss = GaussianLoss()(torch.tensor([[0.0, 1.0]]), torch.tensor([0.0]))
+    >>> round(loss.item(), 4)
+    0.9189
     """
 
     columns = 2
@@ -32,6 +53,5 @@ class GaussianLoss(MemberLoss):
     def rows(self, outputs: Tensor, y: Tensor) -> Tensor:
         """Return the loss of every row, ``(..., n, 2), (..., n) -> (..., n)``."""
         self._check_shapes(outputs, y)
-        mean, s = outputs.unbind(-1)
-        deviation: Tensor = deviation_of(s)
+        mean, deviation = outputs.unbind(-1)
         return 0.5 * math.log(2 * math.pi) + deviation.log() + 0.5 * ((y - mean) / deviation).square()

@@ -1,8 +1,9 @@
-"""Heads: what a network puts out, the loss that trains it, and the band that is read off it."""
+"""Heads: what a network puts out, the loss that trains it, and how its outputs are read."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -10,19 +11,20 @@ import numpy as np
 import torch
 from torch import nn
 
+from guardband.bands.predicted import PredictedInterval
 from guardband.nn.absolute import AbsoluteLoss
-from guardband.nn.gaussian import GaussianLoss, deviation_of
+from guardband.nn.gaussian import GaussianHead, GaussianLoss
 from guardband.nn.loss import IntervalLoss, Point
 from guardband.nn.member_loss import MemberLoss
 from guardband.nn.ordering import GAUSSIAN_90, Ordering, TripleHead
 from guardband.nn.pearce import PearceLoss
 from guardband.nn.quantiles import QuantileHead, QuantileLoss
+from guardband.nn.reading import BoundColumns, GaussianColumns, IntervalColumns, PointColumn, QuantileColumns, Reading
 
 
-class Head(ABC):
-    """The end of a network and its loss. Equal heads on the same rows make equal networks, which train once."""
+class Head(Reading):
+    """The end of a network, its loss and its reading. Equal heads on the same rows make equal networks, trained once."""
 
-    columns: ClassVar[int]
     clip: ClassVar[float | None] = None
     """The largest norm of a gradient, for a loss that needs one."""
 
@@ -34,16 +36,11 @@ class Head(ABC):
     def loss(self) -> MemberLoss:
         """Return the loss."""
 
-    @abstractmethod
-    def bands(self, outputs: Any, xp: Any = np) -> Any:
-        """Return the bands, ``(..., columns) -> (..., 3)``; ``xp`` is numpy or torch."""
-
 
 @dataclass(frozen=True)
-class Triple(Head):
+class Triple(IntervalColumns, Head):
     """Lower bound, point and upper bound at level tau (paper, section 1.2)."""
 
-    columns = 3
     tau: float
     power: Literal[1, 2] = 1
     point: Point = "median"
@@ -56,27 +53,16 @@ class Triple(Head):
         """Return the interval loss."""
         return IntervalLoss(self.tau, self.power, self.point)
 
-    def bands(self, outputs: Any, xp: Any = np) -> Any:
-        """Return the outputs, which are ordered."""
-        return outputs
-
 
 @dataclass(frozen=True)
-class Nest(Head):
-    """Quantiles at all levels of several triples with one median, from one network: its bands are nested."""
+class NestedTriples(QuantileColumns, Head):
+    """Quantiles at all levels of several triples with one median, from one network: its intervals are nested."""
 
-    taus: tuple[float, ...]
-
-    @property
-    def quantiles(self) -> tuple[float, ...]:
-        """The levels of all outputs, in increasing order."""
-        below = sorted({tau / 2 for tau in self.taus})
-        return (*below, 0.5, *(1 - q for q in reversed(below)))
-
-    @property
-    def columns(self) -> int:  # type: ignore[override]
-        """The number of quantiles."""
-        return len(self.quantiles)
+    @classmethod
+    def of(cls, taus: Sequence[float]) -> NestedTriples:
+        """Return the head of triples at these levels."""
+        below = sorted({tau / 2 for tau in taus})
+        return cls((*below, 0.5, *(1 - q for q in reversed(below))), tuple(taus))
 
     def last(self, in_features: int, ordering: Ordering) -> nn.Module:
         """Return a layer whose outputs never cross."""
@@ -86,33 +72,20 @@ class Nest(Head):
         """Return the pinball loss, summed over the levels."""
         return QuantileLoss(self.quantiles)
 
-    def bands(self, outputs: Any, xp: Any = np) -> Any:
-        """Return a band for each tau, ``(n, columns) -> (K, n, 3)``."""
-        places, last = self.quantiles, self.columns - 1
-        at = [places.index(tau / 2) for tau in self.taus]
-        return xp.stack([xp.stack([outputs[..., i], outputs[..., last // 2], outputs[..., last - i]], -1) for i in at])
-
 
 @dataclass(frozen=True)
-class Median(Head):
-    """A point that minimises the absolute error; its band has no width."""
-
-    columns = 1
+class Median(PointColumn, Head):
+    """A point that minimises the absolute error."""
 
     def loss(self) -> AbsoluteLoss:
         """Return the absolute error."""
         return AbsoluteLoss()
 
-    def bands(self, outputs: Any, xp: Any = np) -> Any:
-        """Return the point three times."""
-        return xp.stack([outputs[..., 0]] * 3, -1)
-
 
 @dataclass(frozen=True)
-class Bounds(Head):
+class Bounds(BoundColumns, Head):
     """A lower and an upper bound by the loss of Pearce et al. (2018); the point is halfway between them."""
 
-    columns = 2
     tau: float
     softness: float = 160.0
     penalty: float = 15.0
@@ -131,24 +104,22 @@ class Bounds(Head):
         """Return captured width plus the penalty."""
         return PearceLoss(self.tau, self.softness, self.penalty)
 
-    def bands(self, outputs: Any, xp: Any = np) -> Any:
-        """Return the bounds, sorted, and their midpoint."""
-        one, two = outputs[..., 0], outputs[..., 1]
-        return xp.stack([xp.minimum(one, two), (one + two) / 2, xp.maximum(one, two)], -1)
+    def read(self, outputs: Any, xp: Any = np) -> PredictedInterval:
+        """Return the bounds, in order, and their midpoint."""
+        one, point, two = super().read(outputs, xp).parts
+        return PredictedInterval(xp.minimum(one, two), point, xp.maximum(one, two))
 
 
 @dataclass(frozen=True)
-class Gaussian(Head):
-    """A mean and a deviation by Gaussian likelihood (Nix & Weigend, 1994); the band is one deviation each side."""
+class Gaussian(GaussianColumns, Head):
+    """A mean and a standard deviation by Gaussian likelihood (Nix & Weigend, 1994)."""
 
-    columns = 2
     clip = 1.0
+
+    def last(self, in_features: int, ordering: Ordering) -> nn.Module:
+        """Return a linear layer and what makes the deviation positive."""
+        return GaussianHead(in_features)
 
     def loss(self) -> GaussianLoss:
         """Return the negative log-likelihood."""
         return GaussianLoss()
-
-    def bands(self, outputs: Any, xp: Any = np) -> Any:
-        """Return mean - deviation, mean, mean + deviation."""
-        mean, deviation = outputs[..., 0], deviation_of(outputs[..., 1], xp)
-        return xp.stack([mean - deviation, mean, mean + deviation], -1)

@@ -14,8 +14,7 @@ import guardband
 from guardband.audit.audit import Audit, audit
 from guardband.audit.evidence import Evidence
 from guardband.audit.strata import Family
-from guardband.audit.words import level_name, number, plain
-from guardband.bands.certificate import Certificate
+from guardband.audit.words import number, plain
 from guardband.report.rows import rows_of
 
 if TYPE_CHECKING:
@@ -38,14 +37,14 @@ def document(model: IntervalRegressor, evidence: Evidence | None, significance: 
         "schema": SCHEMA,
         "response": "the outcome" if evidence is None else evidence.response,
         "status": "unchecked",
-        "promise": promise_in_words(certificate),
+        "promise": certificate.promise.headline(certificate.method),
         "verdict": "Not yet checked: no labelled rows from outside the fit were brought.",
         "level": _first(certificate.confidence_level),
         "method": certificate.method,
         "certificate": {"text": str(certificate)} | plain(certificate.to_dict()),
         "fitted": _fitted(model, evidence),
         "settings": _settings(model),
-        "not_promised": not_promised(certificate),
+        "not_promised": certificate.promise.not_promised(),
         "audit": None,
     }
     if evidence is None:
@@ -78,51 +77,6 @@ def _checked(evidence: Evidence, findings: Audit) -> dict[str, Any]:
         if most <= 1 or len(json.dumps(out)) <= MOST_BYTES:
             return out
         most //= 2
-
-
-def promise_in_words(certificate: Certificate) -> str:
-    """Return the promise of the first level in one or two plain sentences."""
-    level = level_name(_first(certificate.confidence_level))
-    several = isinstance(certificate.confidence_level, tuple) and len(certificate.confidence_level) > 1
-    further = ""
-    if several and isinstance(certificate.confidence_level, tuple):
-        named = ", ".join(level_name(other) for other in certificate.confidence_level[1:])
-        further = f" The same holds for {named}, each with intervals of its own."
-    if certificate.kind == "none":
-        return f"Nothing is promised: {certificate.method} aims at {level}, but {certificate.reason}."
-    if certificate.kind == "marginal" or (certificate.kind == "pav" and certificate.aim == "average"):
-        return f"A new row from the same source falls inside its interval with probability at least {level}.{further}"
-    share = level
-    if certificate.kind == "pav" and certificate.aim == "selection":
-        share = level_name(np.floor(1e4 * _first(certificate.coverage_bound())) / 1e4)
-    confidence = level_name(round(1 - (certificate.delta or 0.1), 10))
-    return (
-        f"With {confidence} confidence, at least {share} of all new rows from the same source fall inside their "
-        f"intervals.{further}"
-    )
-
-
-def not_promised(certificate: Certificate) -> list[str]:
-    """Return what the certificate does not say, in plain sentences."""
-    if certificate.kind == "none":
-        return [
-            "Any coverage at all: what these rows show holds for these rows, and new ones may differ.",
-            "A method with a promise, such as conf-nn, needs no more than held-out rows that chose nothing.",
-        ]
-    out = [
-        "Coverage for one particular row: the share holds over all rows together, and for a given x it may be lower.",
-        "Coverage within a group: some group may be covered less often, as others are covered more often.",
-        "Coverage for rows from elsewhere or from later, if the data have changed: new rows must come from the source "
-        "that the calibration rows came from.",
-        "Short intervals, or good point predictions.",
-    ]
-    if certificate.kind == "marginal":
-        bound = level_name(np.floor(1e4 * _first(certificate.coverage_bound())) / 1e4)
-        out.append(
-            "The level for each calibration set: it holds on average over them. Given the one at hand, coverage is at "
-            f"least {bound} with 90% confidence, if rows are independent."
-        )
-    return out
 
 
 def _judges(evidence: Evidence) -> str:
@@ -176,14 +130,14 @@ def _columns_shown(columns: list[Family]) -> list[Family]:
 
 
 def _fitted(model: IntervalRegressor, evidence: Evidence | None) -> list[list[str]]:
-    certificate, learned = model.certificate_, model._learned
-    seed = model._fitted_params["random_state"]
+    certificate, fitted = model.certificate_, model.fitted_
+    learned, seed = fitted.learned, fitted.params["random_state"]
     prints = blake2b(digest_size=8)
-    for rows in (model._training_prints, model._held_out_prints):
+    for rows in (fitted.training_prints, fitted.held_out_prints):
         prints.update(np.sort(rows).tobytes())
     entries = [
         ["Method", certificate.method],
-        ["Rows that trained (D1)", f"{len(model._training_prints):,}"],
+        ["Rows that trained (D1)", f"{len(fitted.training_prints):,}"],
         ["Rows that calibrated (D2)", f"{certificate.n_calibration:,}"],
         ["Rows that judge here", "none" if evidence is None else f"{evidence.n:,}"],
         ["Columns", f"{model.n_features_in_:,}"],
@@ -208,7 +162,7 @@ def _fitted(model: IntervalRegressor, evidence: Evidence | None) -> list[list[st
 def _settings(model: IntervalRegressor) -> list[list[str]]:
     """Return the arguments that were given, other than by default."""
     defaults = type(model)().get_params(deep=False)
-    given = model._fitted_params
+    given = model.fitted_.params
     return [
         [name, value if isinstance(value, str) else getattr(value, "__name__", repr(value))]
         for name, value in given.items()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,13 +11,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from guardband.bands.certificate import Certificate
-from guardband.calibration.calibrated import Calibrated
+from guardband.bands.predicted import Context, Predicted
+from guardband.calibration.rule import Calibration
 from guardband.data.target import Target
-from guardband.doors.learning import Learned, Lesson, learn
-from guardband.exceptions import DegenerateBandWarning, InsufficientCalibrationWarning
 from guardband.experiments.reproduce.problem import Problem
 from guardband.experiments.reproduce.setting import Contestant, Setting
+from guardband.learning.learn import Effort, learn
+from guardband.learning.learned import Learned
+from guardband.learning.training_rows import TrainingRows
 from guardband.methods.method import NetworkSpec
 from guardband.training.epochs import Progress
 
@@ -43,8 +43,8 @@ class Outcome:
 class Own:
     """What one network, or the average of its copies, gives for one problem."""
 
-    d2: Array
-    d3: Array
+    d2: Predicted
+    d3: Predicted
     epochs: float
     decay: float
     loss: float
@@ -73,25 +73,24 @@ def contest(
     ``train`` does that in another way than by fleets on tables.
     """
     asked = [(contestant, *contestant.asked(setting)) for contestant in setting.contestants]
-    wanted = list(dict.fromkeys(spec for _, method, wish in asked for spec in method.networks(wish)))
+    wanted = list(dict.fromkeys(spec for _, method, request in asked for spec in method.networks(request)))
     own = (train or _train)(problems, setting, wanted, device, done)
     rows: list[Row] = []
     curves: list[Row] = []
     for problem in problems:
-        for contestant, method, wish in asked:
-            used = [own[problem.repetition, spec] for spec in method.networks(wish)]
+        for contestant, method, request in asked:
+            used = [own[problem.repetition, spec] for spec in method.networks(request)]
             started = time.perf_counter()
-            with warnings.catch_warnings():
-                # A whole line is told by the row: its length is infinite.
-                warnings.simplefilter("ignore", InsufficientCalibrationWarning)
-                warnings.simplefilter("ignore", DegenerateBandWarning)
-                rule = method.rule(wish)
-                statistic = rule.statistic(np.stack([network.d2 for network in used]), problem.d2.y)
-                calibrated = Calibrated.by(rule, rule.summarise([statistic]))
-            lower, point, upper = calibrated.ends(np.stack([network.d3 for network in used]))
+            rule, context = method.rule(request), Context()
+            d2, d3 = (Predicted.side_by_side(part) for part in zip(*((one.d2, one.d3) for one in used), strict=True))
+            rule.check(d2, context)
+            found = rule.calibrate(
+                rule.summarise(d2, problem.d2.y, context)
+            )  # an infinite length says what it warns of
+            lower, point, upper = rule.ends(d3, context, found.arrays)
             seconds = time.perf_counter() - started + sum(network.seconds for network in used)
             ends = (lower[:, 0], point, upper[:, 0])
-            rows.append(_judged(problem, setting, contestant, calibrated, used, ends, seconds))
+            rows.append(_judged(problem, setting, contestant, found, used, ends, seconds))
             curves += _curves(problem, setting, contestant, ends)
     return Outcome(rows, curves)
 
@@ -105,13 +104,13 @@ def _train(
 ) -> dict[tuple[int, NetworkSpec], Own]:
     """Return what each network wanted gives for each problem; those with one kind of head train as one fleet."""
     target = (Target if setting.standardise else _Unscaled)(None, None, None)
-    lessons = [
-        Lesson.of(problem.d1.table, problem.d1.y, None, problem.seed, setting.architecture, target)
+    sets = [
+        TrainingRows.of(problem.d1.table, problem.d1.y, None, problem.seed, setting.architecture, target)
         for problem in problems
     ]
     encoded = [
-        (lesson.encoder.encode(problem.d2.table), lesson.encoder.encode(problem.d3.table))
-        for lesson, problem in zip(lessons, problems, strict=True)
+        (rows.encoder.encode(problem.d2.table), rows.encoder.encode(problem.d3.table))
+        for rows, problem in zip(sets, problems, strict=True)
     ]
     kinds = list(dict.fromkeys(type(spec.head) for spec in wanted))
     own: dict[tuple[int, NetworkSpec], Own] = {}
@@ -119,17 +118,17 @@ def _train(
         ours = [spec for spec in wanted if type(spec.head) is kind]
         started = time.perf_counter()
         fleet = _Trainer(setting, device, _progress(setting, place, len(kinds), done))
-        decays = fleet.best_decays(lessons, ours[0])
-        learned = fleet.learn_each(lessons, ours, decays)
-        seconds = (time.perf_counter() - started) / len(lessons) / len(ours) / setting.copies
+        decays = fleet.best_decays(sets, ours[0])
+        learned = fleet.learn_each(sets, ours, decays)
+        seconds = (time.perf_counter() - started) / len(sets) / len(ours) / setting.copies
         for problem, decay, one, (x2, x3) in zip(problems, decays, learned, encoded, strict=True):
             trained = _all_copies(ours, decay, setting)
-            d2, d3 = one.bands_of(x2), one.bands_of(x3)
+            d2, d3 = one.predict_encoded(x2), one.predict_encoded(x3)
             for spec in ours:
                 copies = [trained.index(copy) for copy in _copies(spec, decay, setting)]
                 own[problem.repetition, spec] = Own(
-                    d2[copies].mean(0),
-                    d3[copies].mean(0),
+                    _averaged(d2, copies),
+                    _averaged(d3, copies),
                     float(np.mean([one.epochs[i] for i in copies])),
                     trained[copies[0]].weight_decay or 0.0,
                     float(np.mean([one.losses[i] for i in copies])),
@@ -140,6 +139,11 @@ def _train(
     return own
 
 
+def _averaged(predicted: Predicted, copies: list[int]) -> Predicted:
+    """Return the average of some candidates as one."""
+    return predicted.map(lambda part: part[:, copies].mean(1, keepdims=True))
+
+
 @dataclass(frozen=True)
 class _Trainer:
     """Trains networks with one kind of head."""
@@ -148,33 +152,34 @@ class _Trainer:
     device: torch.device
     progress: Progress
 
-    def learn(self, lessons: Sequence[Lesson], specs: Sequence[NetworkSpec]) -> list[Learned]:
-        """Return what each lesson teaches the networks; dead ones are not restarted, but counted."""
+    def learn(self, sets: Sequence[TrainingRows], specs: Sequence[NetworkSpec]) -> list[Learned]:
+        """Return what each set of rows teaches the networks; dead ones are not restarted, but counted."""
         setting = self.setting
         architecture, recipe = setting.architecture, setting.recipe
-        return learn(lessons, specs, architecture, recipe, device=self.device, progress=self.progress, restarts=0)
+        effort = Effort(restarts=0)
+        return learn(sets, specs, architecture, recipe, effort, device=self.device, progress=self.progress)
 
-    def best_decays(self, lessons: Sequence[Lesson], spec: NetworkSpec) -> list[float]:
-        """Return for each lesson the weight decay with the least loss of one network in cross-validation.
+    def best_decays(self, sets: Sequence[TrainingRows], spec: NetworkSpec) -> list[float]:
+        """Return for each set of rows the weight decay with the least loss of one network in cross-validation.
 
         Each by its own D1 alone: another repetition's D1 holds rows of this one's D2 and D3.
         """
         decays = self.setting.decays
         if len(decays) == 1:
-            return [decays[0]] * len(lessons)
-        found = self.learn(lessons, [NetworkSpec(spec.head, decay) for decay in decays])
+            return [decays[0]] * len(sets)
+        found = self.learn(sets, [NetworkSpec(spec.head, decay) for decay in decays])
         return [decays[int(np.argmin(one.losses))] for one in found]
 
     def learn_each(
-        self, lessons: Sequence[Lesson], specs: Sequence[NetworkSpec], decays: Sequence[float]
+        self, sets: Sequence[TrainingRows], specs: Sequence[NetworkSpec], decays: Sequence[float]
     ) -> list[Learned]:
-        """Return what each lesson teaches the networks at its own weight decay; those of one train together."""
+        """Return what each set of rows teaches the networks at its own weight decay; those of one train together."""
         learned: dict[int, Learned] = {}
         for decay in dict.fromkeys(decays):
             which = [i for i, own in enumerate(decays) if own == decay]
-            taught = self.learn([lessons[i] for i in which], _all_copies(specs, decay, self.setting))
+            taught = self.learn([sets[i] for i in which], _all_copies(specs, decay, self.setting))
             learned |= zip(which, taught, strict=True)
-        return [learned[i] for i in range(len(lessons))]
+        return [learned[i] for i in range(len(sets))]
 
 
 def _all_copies(specs: Sequence[NetworkSpec], decay: float, setting: Setting) -> list[NetworkSpec]:
@@ -192,7 +197,7 @@ def _judged(
     problem: Problem,
     setting: Setting,
     contestant: Contestant,
-    calibrated: Calibrated,
+    calibration: Calibration,
     used: Sequence[Own],
     ends: tuple[Array, Array, Array],
     seconds: float,
@@ -215,8 +220,8 @@ def _judged(
         "weight_decay": float(np.median([network.decay for network in used])),
         "held_out_loss": used[0].loss,
         "dead": float(np.mean([network.dead for network in used])),
-        "found": _found(calibrated.certificate, calibrated),
-        "rank": calibrated.certificate.rank,
+        "found": _found(calibration),
+        "rank": None if calibration.promise.rank is None else calibration.promise.rank[0],
     }
     if problem.oracle is not None:
         oracle = problem.oracle
@@ -225,11 +230,10 @@ def _judged(
     return row
 
 
-def _found(certificate: Certificate, calibrated: Calibrated) -> float | None:
-    """Return what D2 set: conf-nn's scale, pav's tau, another score's threshold; nothing for the others."""
-    if certificate.kind == "none":
-        return None
-    return float(calibrated.setting[0]) if certificate.tau is None else float(np.atleast_1d(certificate.tau)[0])
+def _found(calibration: Calibration) -> float | None:
+    """Return what the calibration rows set: conf-nn's scale, pav's tau, another score's threshold; None for others."""
+    found = getattr(calibration.promise, "tau", None) or calibration.arrays.get("threshold")
+    return None if found is None else float(found[0])
 
 
 def _distance(ends: tuple[Array, Array, Array], problem: Problem) -> Array:

@@ -135,7 +135,10 @@ def fine_tune(
             precision="bf16" if device.type == "cuda" else "float32",
             verbose=False,
         )
-        d2, d3 = (mean + scale * _bands(network, hands, _rows(part, device)) for part in (problem.d2, problem.d3))
+        d2, d3 = (
+            spec.head.read(_outputs(network, hands, _rows(part, device))[None, None]).moved(mean, scale)
+            for part in (problem.d2, problem.d3)
+        )
         seconds = time.perf_counter() - started
         own[problem.repetition, spec] = Own(d2, d3, passes, setting.decays[0], float("nan"), False, seconds)
         done((number + 1) / len(problems))
@@ -147,8 +150,8 @@ def _rows(part: Part, device: torch.device) -> Tensor:
 
 
 @torch.no_grad()
-def _bands(network: nn.Module, hands: Hands, rows: Tensor) -> Array:
+def _outputs(network: nn.Module, hands: Hands, rows: Tensor) -> Array:
     network.eval()
     parts = [network(*hands.at(some)).double().cpu().numpy() for some in torch.split(rows, 256)]
-    bands: NDArray[np.float64] = np.concatenate(parts)
-    return bands
+    outputs: NDArray[np.float64] = np.concatenate(parts)
+    return outputs

@@ -20,13 +20,13 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from guardband import __version__
-from guardband.doors.settings import resolve_device
 from guardband.experiments.reproduce.boneage import need_images
 from guardband.experiments.reproduce.contest import Outcome, Share, contest
 from guardband.experiments.reproduce.finetune import fine_tune
 from guardband.experiments.reproduce.folder import Folder
 from guardband.experiments.reproduce.plan import REAL, Cell
 from guardband.experiments.sources import data_file
+from guardband.learning.options import resolve_device
 
 Advance = Callable[[Cell, float], None]
 """Called with a cell and the share of it that is done."""

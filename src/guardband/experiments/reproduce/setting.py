@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from guardband.calibration.pav import PavRule
-from guardband.doors.learning import Architecture
-from guardband.methods.method import Method, Wish
-from guardband.methods.registry import METHODS
+from guardband.learning.architecture import Architecture
+from guardband.methods.method import Method, Request
+from guardband.methods.registry import method_named
 from guardband.nn.ordering import Ordering
 from guardband.training.recipe import Recipe
 
@@ -25,12 +25,11 @@ class Contestant:
     method: str
     rule: PavRule = "paper"
 
-    def asked(self, setting: Setting) -> tuple[Method, Wish]:
+    def asked(self, setting: Setting) -> tuple[Method, Request]:
         """Return the method, and what is asked of it."""
-        method = METHODS[self.method]
-        taus = TAUS if "taus" in method.settings else None
-        power: Literal[1, 2] = setting.power if "power" in method.settings else 1
-        return method, Wish(rule=self.rule, power=power, taus=taus)
+        method = method_named(self.method)
+        grid: dict[str, Any] = {"rule": self.rule, "taus": TAUS} if "taus" in method.uses else {}
+        return method, Request(power=setting.power if "power" in method.uses else 1, **grid)
 
 
 CONF_NN, PAV, QREG_UN = (Contestant(name, name) for name in ("conf-nn", "pav", "qreg-un"))

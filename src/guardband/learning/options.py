@@ -1,4 +1,4 @@
-"""What a user asked of Door 1, checked and sorted: method, guarantee, network, training, response."""
+"""What a user asked of an ``IntervalRegressor``, checked and sorted: method, network, training, target."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from typing import Any
 
 import torch
 
-from guardband.bands.levels import Levels
 from guardband.data.target import Target
-from guardband.doors.choice import AUTO, SCORES
-from guardband.doors.ensemble import FEWEST_EPOCHS, LARGEST_BATCH, Ensemble, nest_of, suited
-from guardband.doors.learning import Architecture
-from guardband.methods.method import Method, Wish
+from guardband.learning.architecture import Architecture
+from guardband.learning.choice import AUTO, SCORES
+from guardband.learning.learn import LONGEST_EPOCH, Effort
+from guardband.methods.method import Method, NetworkSpec, Request
 from guardband.methods.registry import method_named
-from guardband.nn.heads import Nest
+from guardband.nn.heads import NestedTriples, Triple
 from guardband.training.recipe import Recipe
 
 FULLY_CONNECTED: dict[str, Any] = {
@@ -48,19 +47,24 @@ FAST: dict[str, Any] = {"hidden": (128, 128), "dropout": 0.03, "learning_rate": 
 FEW_ROWS = 4000
 FOR_FEW_ROWS: dict[str, Any] = {"hidden": (128, 128, 128), "dropout": 0.03}
 """What is otherwise with fewer rows to train on."""
+LARGEST_BATCH, SMALLEST_BATCH, BATCHES = 256, 32, 32
+FEWEST_STEPS, MOST_STEPS = 200, 4000
+FEWEST_EPOCHS = 8
+"""A copy goes on for so many epochs beyond its best one, but for no fewer and, if that is more than two epochs, no more
+than so many steps."""
 
 
 @dataclass(frozen=True)
-class Settings:
+class FitOptions:
     """The arguments of an ``IntervalRegressor``, each where it is needed."""
 
     method: Method
-    wish: Wish
+    request: Request
     architecture: Architecture
     recipe: Recipe
     target: Target
     device: torch.device
-    ensemble: Ensemble
+    effort: Effort
     batch_size: int | None
     patience: int | None
     chooses_score: bool
@@ -71,17 +75,27 @@ class Settings:
         return replace(self.architecture, **self.for_few_rows) if n < FEW_ROWS else self.architecture
 
     def recipe_for(self, n: int) -> Recipe:
-        """Return the recipe for so many rows."""
-        return suited(self.recipe, n, self.batch_size, self.patience)
+        """Return the recipe for so many rows, with a batch size and a patience that suit them if they are not given."""
+        batch_size, patience = self.batch_size, self.patience
+        if batch_size is None:
+            batch_size = min(LARGEST_BATCH, max(SMALLEST_BATCH, 2 ** round(math.log2(n / BATCHES))))
+        if patience is None:
+            steps = min(LONGEST_EPOCH, max(1, n // batch_size))
+            patience = max(2, min(FEWEST_EPOCHS, math.ceil(MOST_STEPS / steps)), math.ceil(FEWEST_STEPS / steps))
+        return replace(self.recipe, batch_size=batch_size, patience=patience)
 
     @property
-    def nest(self) -> Nest | None:
-        """The head of the ensemble, if what is asked can be had from one."""
-        return nest_of(self.method.networks(self.wish), self.architecture)
+    def specs(self) -> tuple[NetworkSpec, ...]:
+        """The networks to train: one for all candidates, if they are triples that can be nested in one."""
+        specs = self.method.networks(self.request)
+        triples = [spec.head for spec in specs if isinstance(spec.head, Triple)]
+        plain = [head for head in triples if head.power == 1 and head.point == "median"]
+        nests = self.architecture.tabular and self.architecture.ordering == "softplus" and len(plain) == len(specs)
+        return (NetworkSpec(NestedTriples.of([head.tau for head in plain])),) if nests else specs
 
     @classmethod
-    def of(cls, params: Mapping[str, Any]) -> Settings:
-        """Return the settings; what cannot be is refused."""
+    def of(cls, params: Mapping[str, Any]) -> FitOptions:
+        """Return the options; what cannot be is refused."""
         network = params["network"]
         default, given_decay = _defaults(network, params["preset"]), params["weight_decay"]
         suits = network == "tabular" and params["preset"] != "fast"
@@ -89,28 +103,18 @@ class Settings:
         params = {name: default.get(name) if value is None else value for name, value in params.items()}
         chooses_score = isinstance(params["method"], str) and params["method"] == AUTO
         method = method_named(SCORES[0] if chooses_score else params["method"])
-        wish = Wish(
-            levels=Levels.of(params["confidence_level"], params["alpha"]),
-            guarantee=params["guarantee"],
-            delta=float(params["delta"]),
-            joint=params["joint"],
-            tau=None if params["tau"] is None else float(params["tau"]),
-            taus=params["taus"],
-            rule=params["rule"],
-            average=params["average"],
-            on_insufficient=params["on_insufficient"],
-            power=params["power"],
-            point=params["point"],
-        )
-        method.check(wish)
+        names = ("confidence_level", "alpha", "guarantee", "delta", "joint", "tau", "taus", "rule", "average")
+        more = ("on_insufficient", "power", "point")
+        request = Request.of(**{name: params[name] for name in (*names, *more)})
+        method.check(request)
         device = resolve_device(params["device"])
-        if given_decay is not None and all(spec.weight_decay is not None for spec in method.networks(wish)):
+        if given_decay is not None and all(spec.weight_decay is not None for spec in method.networks(request)):
             raise ValueError(
-                f"{method.name} chooses its weight decay on D2: weight_decay must not be given, found {given_decay}."
+                f"{method.name} chooses its weight decay on the calibration rows. Remove weight_decay={given_decay}."
             )
-        settings = cls(
+        options = cls(
             method=method,
-            wish=wish,
+            request=request,
             architecture=Architecture(
                 _widths(params["hidden"]),
                 params["activation"],
@@ -131,18 +135,19 @@ class Settings:
             ),
             target=_target(params["target_transform"], params["y_min"], params["y_max"]),
             device=device,
-            ensemble=_ensemble(params["preset"]),
+            effort=_effort(params["preset"], network),
             batch_size=params["batch_size"],
             patience=params["patience"],
             chooses_score=chooses_score,
             for_few_rows=for_few_rows,
         )
-        if chooses_score and (settings.nest is None or settings.recipe.epochs != "early"):
+        nests = isinstance(options.specs[0].head, NestedTriples)
+        if chooses_score and (not nests or options.recipe.epochs != "early"):
             raise ValueError(
                 'method="auto" chooses on the folds of network="tabular", which needs epochs="early", point="median", '
                 f"power=1 and the softplus ordering: name a method, such as {SCORES[0]!r}."
             )
-        return settings
+        return options
 
 
 def resolve_device(name: str) -> torch.device:
@@ -165,13 +170,17 @@ def has_fast_bf16(device: torch.device) -> bool:
     return device.type == "cpu" and bool(torch.cpu._is_avx512_bf16_supported())
 
 
-def _ensemble(preset: Any) -> Ensemble:
-    if isinstance(preset, str) and preset in COPIES:
-        return Ensemble(COPIES[preset])
-    if isinstance(preset, int | float) and not isinstance(preset, bool) and 0 < preset < math.inf:
-        return Ensemble(COPIES["default"], float(preset))
-    words = ", ".join(f'"{name}"' for name in COPIES)
-    raise ValueError(f"preset must be {words} or a number of seconds, found {preset!r}.")
+def _effort(preset: Any, network: Any) -> Effort:
+    """Return how much to train: a preset is for the network for tables, the others are trained once."""
+    seconds = isinstance(preset, int | float) and not isinstance(preset, bool) and 0 < preset < math.inf
+    if not seconds and not (isinstance(preset, str) and preset in COPIES):
+        words = ", ".join(f'"{name}"' for name in COPIES)
+        raise ValueError(f"preset must be {words} or a number of seconds, found {preset!r}.")
+    if network != "tabular":
+        if preset != "default":
+            raise ValueError(f'preset works with network="tabular" only. Remove preset={preset!r}.')
+        return Effort()
+    return Effort(COPIES["default"], float(preset)) if seconds else Effort(COPIES[preset])
 
 
 def _defaults(network: Any, preset: Any) -> dict[str, Any]:

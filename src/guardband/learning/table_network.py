@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from guardband.bands.predicted import Context
+from guardband.calibration.calibrated import Calibrated
 from guardband.data.codes import (
     FURTHEST,
     MOST_RANGES,
@@ -23,11 +25,9 @@ from guardband.data.codes import (
 )
 from guardband.data.encoder import TableEncoder
 from guardband.data.table import Table, categories_from, numbers_from, read_table
-from guardband.doors.learning import bands_of_outputs
+from guardband.learning.learned import Learned, read_outputs
+from guardband.nn.calibration_arrays import CalibrationArrays, stacked_ends
 from guardband.training.members import write_state
-
-if TYPE_CHECKING:
-    from guardband.doors.table import IntervalRegressor
 
 
 class TableNetwork(nn.Module):
@@ -37,17 +37,16 @@ class TableNetwork(nn.Module):
     among them. All are NaN where they are missing: ``rows`` makes such a matrix of a table.
     """
 
-    def __init__(self, model: IntervalRegressor) -> None:
+    def __init__(self, learned: Learned, calibrated: Calibrated, names: tuple[str, ...]) -> None:
         super().__init__()
-        learned, calibrated = model._learned, model._calibrated_or_refuse()
         self.certificate = calibrated.certificate
         self._rule, self._heads, self._target = calibrated.rule, learned.heads, learned.target
-        self._encoder = learned.encoder
-        self.names = tuple(map(str, getattr(model, "feature_names_in_", range(model.n_features_in_))))
-        networks = [learned.architecture.build(learned.in_features, h, 0, torch.device("cpu")) for h in learned.heads]
+        self._encoder, self.names = learned.encoder, names
+        heads = learned.heads * learned.copies
+        networks = [learned.architecture.build(learned.in_features, head, 0, torch.device("cpu")) for head in heads]
         write_state(networks, {name: t.cpu() for name, t in learned.members.snapshot().items()})
         self.networks = nn.ModuleList(networks)
-        self.register_buffer("setting", torch.from_numpy(calibrated.setting))
+        self.calibration = CalibrationArrays(calibrated.found.arrays)
         self.eval().requires_grad_(False)
 
     @property
@@ -75,9 +74,8 @@ class TableNetwork(nn.Module):
         """Return the intervals."""
         encoded = self._encoded(x)
         outputs = torch.stack([network(encoded) for network in self.networks]).double()
-        bands = self._target.center + self._target.scale * bands_of_outputs(self._heads, outputs, torch)
-        lower, point, upper = self._rule.ends(bands, self.setting, torch)
-        out = torch.stack([lower, point[:, None].expand_as(lower), upper], dim=1)
+        predicted = read_outputs(self._heads, outputs, self._target, self._rule.each_copy, torch)
+        out = stacked_ends(self._rule.ends(predicted, Context(), self.calibration.arrays(), torch))
         if self._target.transform == "log":
             out = out.exp()
         if self._target.y_min is not None or self._target.y_max is not None:

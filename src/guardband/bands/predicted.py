@@ -1,0 +1,171 @@
+"""What networks or models put out for rows, by its kind, and what else is known of the rows.
+
+Every part of a ``Predicted`` has the axes copies, candidates and rows, ``(C, K, n)``, of numpy or of torch. Copies are
+networks that were trained alike; candidates differ, in their level for example, and stand in the order that a rule
+expects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+
+P = TypeVar("P", bound="Predicted")
+
+
+class Predicted:
+    """What was predicted of n rows; a subclass, a frozen dataclass, names the parts, ``(C, K, n)`` each."""
+
+    point: Any
+    """The point prediction."""
+
+    what: ClassVar[str]
+    """The parts in words, for messages."""
+    hint: ClassVar[str]
+    """How to bring such a prediction."""
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """The arrays, in the order of their names."""
+        return tuple(getattr(self, own.name) for own in fields(self))  # type: ignore[arg-type]
+
+    @property
+    def copies(self) -> int:
+        """The number of copies, C."""
+        return int(self.parts[0].shape[0])
+
+    @property
+    def candidates(self) -> int:
+        """The number of candidates, K."""
+        return int(self.parts[0].shape[1])
+
+    def __len__(self) -> int:
+        return int(self.parts[0].shape[-1])
+
+    def map(self: P, change: Callable[[Any], Any]) -> P:
+        """Return the same with every part changed."""
+        return type(self)(*map(change, self.parts))
+
+    def rows(self: P, index: Any) -> P:
+        """Return some of the rows."""
+        return self.map(lambda part: part[..., index])
+
+    def averaged(self: P) -> P:
+        """Return the average of the copies, as one copy."""
+        return self.map(lambda part: part.mean(0)[None])
+
+    def of_copy(self: P, which: Any) -> P:
+        """Return for each row the prediction of one copy, ``(n,)``, as one copy."""
+        rows = np.arange(len(self))
+        return self.map(lambda part: part[which, :, rows].T[None])
+
+    def moved(self: P, center: float, scale: float) -> P:
+        """Return the prediction of center + scale y, scale > 0, for one of y."""
+        return self.map(lambda part: center + scale * part)
+
+    def finite(self, xp: Any = np) -> Any:
+        """Return which predictions are finite numbers in every part, ``(C, K, n)``."""
+        out = xp.isfinite(self.parts[0])
+        for part in self.parts[1:]:
+            out = out & xp.isfinite(part)
+        return out
+
+    def faults(self) -> tuple[Any, str]:
+        """Return which of n rows hold what no prediction can be, ``(n,)``, and what must hold instead."""
+        return np.zeros(len(self), dtype=bool), ""
+
+    @staticmethod
+    def side_by_side(several: Sequence[P], xp: Any = np) -> P:
+        """Return the candidates of several predictions together, in their order."""
+        if len(several) == 1:
+            return several[0]
+        every = zip(*(one.parts for one in several), strict=True)
+        return type(several[0])(*(xp.concatenate(same, 1) for same in every))
+
+
+@dataclass(frozen=True, eq=False)
+class PredictedInterval(Predicted):
+    """Lower bound, point and upper bound, in order."""
+
+    what = "lower, point and upper"
+    hint = "End the network with gb.nn.TripleHead, or bring intervals."
+    lower: Any
+    point: Any
+    upper: Any
+
+    def faults(self) -> tuple[Any, str]:
+        """Return which rows have bounds that cross; where one is NaN, a rule takes care of it."""
+        crosses = (self.point < self.lower) | (self.upper < self.point)
+        if crosses.any():
+            crosses &= ~(np.isnan(self.lower) | np.isnan(self.point) | np.isnan(self.upper))
+        return crosses.any(axis=(0, 1)), "lower <= point <= upper"
+
+
+@dataclass(frozen=True, eq=False)
+class PredictedPoint(Predicted):
+    """A point alone."""
+
+    what = "a point"
+    hint = "Bring a point for each row."
+    point: Any
+
+
+@dataclass(frozen=True, eq=False)
+class PredictedGaussian(Predicted):
+    """The mean and the standard deviation of a Gaussian."""
+
+    what = "mean and standard deviation"
+    hint = 'End the network with gb.nn.GaussianHead and declare outputs="gaussian", or bring a PredictedGaussian.'
+    mean: Any
+    deviation: Any
+
+    @property
+    def point(self) -> Any:  # type: ignore[override]
+        """The mean."""
+        return self.mean
+
+    def finite(self, xp: Any = np) -> Any:
+        """Return which predictions are finite, with a positive deviation."""
+        return super().finite(xp) & (self.deviation > 0)
+
+    def faults(self) -> tuple[Any, str]:
+        """Return which rows have a deviation that is not positive."""
+        return (self.deviation <= 0).any(axis=(0, 1)), "deviation > 0"
+
+    def moved(self, center: float, scale: float) -> PredictedGaussian:
+        """Return the prediction of center + scale y, scale > 0, for one of y."""
+        return PredictedGaussian(center + scale * self.mean, scale * self.deviation)
+
+
+@dataclass(frozen=True, eq=False)
+class Context:
+    """What is known of each row besides its prediction: arrays ``(n,)``, None where nobody brought one."""
+
+    group: Any = None
+    weight: Any = None
+    fold: Any = None
+    time: Any = None
+
+    def rows(self, index: Any) -> Context:
+        """Return the context of some of the rows."""
+        return replace(self, **{name: array[index] for name, array in self.given().items()})
+
+    def given(self) -> dict[str, Any]:
+        """Return what was brought, by name."""
+        every = {own.name: getattr(self, own.name) for own in fields(self)}
+        return {name: array for name, array in every.items() if array is not None}
+
+    def check(self, uses: frozenset[str], n: int, whose: str) -> None:
+        """Raise unless it holds, for n rows, just what is used."""
+        given = self.given()
+        missing, idle = sorted(uses - given.keys()), sorted(given.keys() - uses)
+        if missing:
+            raise ValueError(f"{whose} needs the {missing[0]} of every row. Bring context=Context({missing[0]}=...).")
+        if idle:
+            raise ValueError(f"{whose} does not use the {idle[0]} of rows. Remove {idle[0]} from the context.")
+        for name, array in given.items():
+            if tuple(array.shape) != (n,):
+                raise ValueError(f"{name} must have one entry for each of {n} rows, found shape {tuple(array.shape)}.")

@@ -1,0 +1,147 @@
+"""Cuts: which score is far enough, and what may be promised of that.
+
+``guarantee=`` takes the word of a cut, or a cut. Any cut goes with any score.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+
+from guardband.bands.levels import Levels
+from guardband.bands.predicted import Context
+from guardband.bands.promise import DELTA, EXCHANGEABLE, Promise, RankPromise
+from guardband.bands.ranks import marginal_rank, order_statistic, pac_rank
+from guardband.calibration.rule import Calibration, Remark
+from guardband.calibration.summary import Array
+from guardband.exceptions import DegenerateBandWarning
+from guardband.planning import marginal_rows, pac_rows
+
+
+class Cut(ABC):
+    """Turns the scores of calibration rows into thresholds for new ones, with a promise."""
+
+    word: ClassVar[str]
+    """What ``guarantee=`` calls it."""
+    uses: ClassVar[frozenset[str]] = frozenset()
+    """What it must know of a row: names of ``Context``."""
+
+    @abstractmethod
+    def calibrate(self, scores: Array, context: Context, levels: Levels, chosen_after: bool) -> Calibration:
+        """Return what the scores of the calibration rows, ``(n,)``, settle at each level.
+
+        ``chosen_after`` says that the levels were chosen after calibration.
+        """
+
+    def thresholds(self, arrays: dict[str, Any], context: Context, xp: Any = np) -> Any:
+        """Return the largest score that is inside at each level, ``(L,)`` for all new rows or ``(n, L)`` for each."""
+        return arrays["threshold"]
+
+
+@dataclass(frozen=True)
+class RankCut(Cut):
+    """Takes the k-th smallest of n scores as threshold for every row; k > n is the whole line."""
+
+    @abstractmethod
+    def rank(self, level: Fraction, n: int) -> int:
+        """Return k."""
+
+    @abstractmethod
+    def rows_needed(self, level: Fraction) -> int:
+        """Return the fewest rows for which k <= n."""
+
+    @abstractmethod
+    def promise(self, **numbers: Any) -> Promise:
+        """Return the promise, from the fields of a ``RankPromise``."""
+
+    def calibrate(self, scores: Array, context: Context, levels: Levels, chosen_after: bool) -> Calibration:
+        """Return the threshold of each level, and the promise."""
+        n = len(scores)
+        ranks = tuple(self.rank(level, n) for level in levels.values)
+        thresholds = np.array([order_statistic(scores, k) for k in ranks])
+        remarks = [
+            Remark(
+                f"A {float(level):g} interval with guarantee {self.word!r} needs at least {self.rows_needed(level)} "
+                f"calibration rows, found {n}."
+            )
+            for level, k in zip(levels.values, ranks, strict=True)
+            if k > n
+        ]
+        if any(k <= n and threshold == np.inf for k, threshold in zip(ranks, thresholds, strict=True)):
+            why = (
+                f"{int(np.isinf(scores).sum())} of {n} calibration rows lie beyond a side of no width or have a band "
+                "that is not finite, more than the level leaves out."
+            )
+            remarks.append(Remark(why, DegenerateBandWarning))
+        promise = self.promise(
+            confidence_level=levels.floats,
+            n_calibration=n,
+            rank=ranks,
+            whole_line=tuple(bool(infinite) for infinite in np.isinf(thresholds)),
+            chosen_after=chosen_after,
+        )
+        return Calibration({"threshold": thresholds}, promise, tuple(remarks))
+
+
+@dataclass(frozen=True, kw_only=True)
+class MarginalPromise(RankPromise):
+    """A new row falls inside with at least the level's probability, averaged over calibration rows (Theorem 1)."""
+
+    kind = "marginal"
+    assumption = EXCHANGEABLE
+    on_average = True
+
+
+@dataclass(frozen=True)
+class MarginalCut(RankCut):
+    """Split conformal: k = ceil(level (n + 1))."""
+
+    word = "marginal"
+
+    def rank(self, level: Fraction, n: int) -> int:
+        """Return k."""
+        return marginal_rank(level, n)
+
+    def rows_needed(self, level: Fraction) -> int:
+        """Return the fewest rows for which k <= n."""
+        return marginal_rows(level)
+
+    def promise(self, **numbers: Any) -> MarginalPromise:
+        """Return the promise on average."""
+        return MarginalPromise(**numbers)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PacPromise(RankPromise):
+    """With probability 1 - delta over calibration rows, at least the level's share of new rows falls inside."""
+
+    kind = "pac"
+    on_average = False
+
+
+@dataclass(frozen=True)
+class PacCut(RankCut):
+    """The least k for which coverage given the data is at least the level, with probability 1 - delta.
+
+    With ``shares``, delta is divided among so many levels, which then hold at once.
+    """
+
+    word = "pac"
+    delta: float = DELTA
+    shares: int = 1
+
+    def rank(self, level: Fraction, n: int) -> int:
+        """Return k."""
+        return pac_rank(level, n, self.delta / self.shares)
+
+    def rows_needed(self, level: Fraction) -> int:
+        """Return the fewest rows for which k <= n."""
+        return pac_rows(level, self.delta / self.shares)
+
+    def promise(self, **numbers: Any) -> PacPromise:
+        """Return the promise given the data."""
+        return PacPromise(**numbers, delta=self.delta, joint=self.shares > 1)

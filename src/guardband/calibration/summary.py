@@ -1,0 +1,63 @@
+"""What a rule keeps of calibration rows, so that blocks of rows, files or machines can be added up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+Arrays = Mapping[str, Array]
+
+
+@dataclass(frozen=True, eq=False)
+class Summary:
+    """The number of rows, totals over them, which are added, and blocks of them, which are put one behind the other.
+
+    >>> one = Summary(2, {"inside": np.array([1, 2])}, ({"score": np.array([0.5, 1.5])},))
+    >>> both = one + one
+    >>> both.n, both.totals["inside"].tolist(), both.rows("score").tolist()
+    (4, [2, 4], [0.5, 1.5, 0.5, 1.5])
+    """
+
+    n: int
+    totals: Arrays
+    blocks: tuple[Arrays, ...] = ()
+
+    def __add__(self, other: Summary) -> Summary:
+        totals = {name: total + other.totals[name] for name, total in self.totals.items()}
+        blocks = [*self.blocks, *other.blocks]
+        # A block is joined to one before that is no longer: so n rows are copied log n times at most.
+        while len(blocks) > 1 and _length(blocks[-2]) <= _length(blocks[-1]):
+            blocks[-2:] = [_joined(blocks[-2:])]
+        return Summary(self.n + other.n, totals, tuple(blocks))
+
+    def rows(self, name: str) -> Array:
+        """Return what is kept of every row under a name, ``(n, ...)``."""
+        return self.blocks[0][name] if len(self.blocks) == 1 else _joined(self.blocks)[name]
+
+    def to_arrays(self) -> dict[str, Array]:
+        """Return the summary as named arrays, for a file."""
+        kept = {"total": self.totals, "rows": _joined(self.blocks)}
+        named = {f"{kind}.{name}": array for kind, arrays in kept.items() for name, array in arrays.items()}
+        return named | {"n": np.array(self.n)}
+
+    @classmethod
+    def from_arrays(cls, arrays: Arrays) -> Summary:
+        """Return the summary that ``to_arrays`` named."""
+        totals, rows = (
+            {name.removeprefix(kind): array for name, array in arrays.items() if name.startswith(kind)}
+            for kind in ("total.", "rows.")
+        )
+        return cls(int(arrays["n"]), totals, (rows,) if rows else ())
+
+
+def _length(block: Arrays) -> int:
+    return len(next(iter(block.values())))
+
+
+def _joined(blocks: Sequence[Arrays]) -> Arrays:
+    return {name: np.concatenate([block[name] for block in blocks]) for name in (blocks[0] if blocks else ())}

@@ -1,0 +1,281 @@
+"""Learning: networks for sets of training rows, all of them trained as one fleet, and a look at their health."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from guardband.exceptions import DegenerateBandWarning, warn
+from guardband.learning.architecture import Architecture
+from guardband.learning.learned import Learned
+from guardband.learning.training_rows import Array, TrainingRows
+from guardband.methods.method import NetworkSpec
+from guardband.nn.heads import Head, Triple
+from guardband.nn.mixed import stack_losses, take_losses
+from guardband.training.batches import Draw, Rows
+from guardband.training.epochs import FEWEST_TO_HOLD_OUT, Job, Progress, Trained, folds_of
+from guardband.training.health import DEAD_SHARE, dead_shares, mean_leaves
+from guardband.training.members import Members, State
+from guardband.training.predict import predict
+from guardband.training.recipe import Recipe
+from guardband.training.stack import stack
+
+MOST_RESTARTS = 2
+ROWS_FOR_HEALTH = 10_000
+SEEDS_OF_A_COPY = 1000
+LONGEST_EPOCH = 1000
+"""An epoch has at most so many steps: those of long tables are parts of a pass."""
+MOST_HELD_OUT = 20_000
+"""Rows by which a copy is stopped: more would say no more, and would not train."""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much to train: so many copies of each network, for at most so many seconds, and restarts of dead ones.
+
+    Several copies that stop early are trained on folds: each is stopped by rows that it did not see, and every row
+    trains most copies.
+    """
+
+    copies: int = 1
+    seconds: float = math.inf
+    restarts: int = MOST_RESTARTS
+
+
+def learn(
+    sets: Sequence[TrainingRows],
+    specs: Sequence[NetworkSpec],
+    architecture: Architecture,
+    recipe: Recipe,
+    effort: Effort,
+    *,
+    device: torch.device,
+    progress: Progress,
+) -> list[Learned]:
+    """Return what each set of training rows teaches, with a network for each spec and copy: all train as one fleet.
+
+    The networks of a set start alike, those of a copy apart. The heads are of one kind. Sets whose tables have
+    different numbers of columns once encoded train one after another.
+    """
+    widths = [rows.x.shape[1] for rows in sets]
+    learned: dict[int, Learned] = {}
+    for width in dict.fromkeys(widths):
+        which = [i for i, own in enumerate(widths) if own == width]
+        fleet = _Fleet([sets[i] for i in which], specs, architecture, recipe, effort, device, progress)
+        learned |= zip(which, fleet.train(), strict=True)
+    return [learned[i] for i in range(len(sets))]
+
+
+@dataclass(frozen=True)
+class _Member:
+    """One network of the fleet: of which set of rows, which copy, for which spec."""
+
+    owner: int
+    copy: int
+    spec: NetworkSpec
+
+
+@dataclass(frozen=True)
+class _Fleet:
+    """The networks of sets that have one number of inputs: those of the first set, of the second, ..."""
+
+    sets: Sequence[TrainingRows]
+    specs: Sequence[NetworkSpec]
+    architecture: Architecture
+    recipe: Recipe
+    effort: Effort
+    device: torch.device
+    progress: Progress
+
+    @cached_property
+    def members(self) -> list[_Member]:
+        copies = range(self.effort.copies)
+        return [_Member(i, copy, spec) for i in range(len(self.sets)) for copy in copies for spec in self.specs]
+
+    @cached_property
+    def rows(self) -> Rows:
+        """All rows of all sets, one behind the other, on the device."""
+        weights = [np.ones(len(own.y)) if own.weight is None else own.weight for own in self.sets]
+        weighted = any(own.weight is not None for own in self.sets)
+        return Rows(
+            torch.from_numpy(np.concatenate([own.x for own in self.sets])).to(self.device),
+            torch.from_numpy(np.concatenate([own.y for own in self.sets])).float().to(self.device),
+            torch.from_numpy(np.concatenate(weights)).float().to(self.device) if weighted else None,
+        )
+
+    @cached_property
+    def loss(self) -> Any:
+        return stack_losses([one.spec.head.loss().to(self.device) for one in self.members], self.device)
+
+    @cached_property
+    def recipes(self) -> Recipe:
+        """The recipe with each member's own weight decay and limit of the gradient."""
+        recipe, specs = self.recipe, [one.spec for one in self.members]
+        decays: list[Any] = [recipe.weight_decay if spec.weight_decay is None else spec.weight_decay for spec in specs]
+        limits: list[Any] = [spec.head.clip if recipe.clip is None else recipe.clip for spec in specs]
+        return replace(recipe, weight_decay=decays, clip=limits)
+
+    @cached_property
+    def draws(self) -> list[list[tuple[Draw, Draw | None]]]:
+        """The rows that train each set's copies, and those that stop them, if they train on folds."""
+        out: list[list[tuple[Draw, Draw | None]]] = []
+        first, copies = 0, self.effort.copies
+        for own in self.sets:
+            n = len(own.x)
+            whole = Draw(torch.arange(first, first + n), own.seed)
+            if copies > 1 and self.recipe.epochs == "early" and n >= max(FEWEST_TO_HOLD_OUT, copies):
+                folds = folds_of(whole, max(copies, math.ceil(n / MOST_HELD_OUT)))[:copies]
+                parts = math.ceil(n / (self.recipe.batch_size * LONGEST_EPOCH))
+                out.append([(replace(rest, parts=parts), fold) for fold, rest in folds])
+            else:
+                out.append([(whole, None)] * copies)
+            first += n
+        return out
+
+    def train(self) -> list[Learned]:
+        """Return the trained networks of each set; those with a dead side are trained again from another start."""
+        if self.architecture.builder is not None:
+            example = self._network(self.members[0], 0)
+            _refuse_other_outputs(example, self.specs[0].head, self.rows.x[:256])
+        trained = self._trained(range(len(self.members)), 0)
+        stacks = [self._stack(i) for i in range(len(self.sets))]
+        dead = first = self._dead(trained, stacks)
+        attempt = 0
+        while dead.any() and attempt < self.effort.restarts:
+            attempt += 1
+            again = np.flatnonzero(dead).tolist()
+            trained = _replaced(trained, again, self._trained(again, attempt))
+            dead = self._dead(trained, stacks)
+        if first.any() and self.effort.restarts:
+            outcome = f"{dead.sum()} still have" if dead.any() else "none has"
+            warn(
+                f"{first.sum()} of {len(first)} networks had a side of no width on more than {DEAD_SHARE:.0%} of the "
+                f'rows; after {attempt} restart(s) {outcome}. ordering="softplus" has no dead side.',
+                DegenerateBandWarning,
+            )
+        return [self._learned(i, trained, stacks[i], first) for i in range(len(self.sets))]
+
+    def _trained(self, which: Sequence[int], attempt: int) -> Trained:
+        own = [self.draws[self.members[i].owner][self.members[i].copy] for i in which]
+        orders = {id(rest): replace(rest, seed=rest.seed + attempt) for rest, _ in own}  # equal ones stay one object
+        held_out = tuple(fold for _, fold in own if fold is not None)
+        ends = time.monotonic() + self.effort.seconds
+
+        def is_over(epoch: int, state: Callable[[], State]) -> bool:
+            return time.monotonic() > ends
+
+        trained = Job(
+            tuple(self._network(self.members[i], attempt) for i in which),
+            take_losses(self.loss, which),
+            self.recipes.take(which),
+            self.device,
+            self.rows,
+            tuple(orders[id(rest)] for rest, _ in own),
+            held_out=held_out if len(held_out) == len(own) else None,
+            seed=self.sets[0].seed + attempt,
+            progress=self.progress,
+            after_epoch=is_over if self.effort.seconds < math.inf else None,
+        ).train()
+        if 0 in trained.epochs:
+            raise ValueError("Training diverged: no epoch had a finite loss. Lower the learning rate.")
+        return trained
+
+    def _network(self, one: _Member, attempt: int) -> nn.Module:
+        seed = self.sets[one.owner].seed + attempt + SEEDS_OF_A_COPY * (one.copy + one.spec.copy)
+        return self.architecture.build(self.rows.x.shape[1], one.spec.head, seed, self.device)
+
+    def _place(self, owner: int) -> slice:
+        each = self.effort.copies * len(self.specs)
+        return slice(owner * each, (owner + 1) * each)
+
+    def _stack(self, owner: int) -> Members:
+        return stack([self._network(one, 0) for one in self.members[self._place(owner)]], self.rows.x[:2])
+
+    def _outputs(self, owner: int, trained: Trained, members: Members) -> tuple[Array, NDArray[np.intp]]:
+        """Return what a set's networks put out for some of its rows, ``(M, n, columns)``, and which rows these are."""
+        rows, own = self.sets[owner], self._place(owner)
+        looked_at = np.random.default_rng(rows.seed).permutation(len(rows.x))[:ROWS_FOR_HEALTH]
+        members.restore({name: t[own] for name, t in trained.state.items()})
+        outputs = predict(members, rows.x[looked_at], self.device).astype(np.float64)
+        if not np.isfinite(outputs).all():
+            raise ValueError(
+                f"Training diverged: bands are not finite. Lower learning_rate, found {self.recipe.learning_rate}."
+            )
+        return outputs, looked_at
+
+    def _dead(self, trained: Trained, stacks: Sequence[Members]) -> NDArray[np.bool_]:
+        """Return which networks have a dead side, ``(M,)``; only a triple can, where there is something to learn."""
+        dead = np.zeros(len(self.members), dtype=bool)
+        for i, rows in enumerate(self.sets):
+            outputs, _ = self._outputs(i, trained, stacks[i])
+            if isinstance(self.specs[0].head, Triple) and np.ptp(rows.y) > 0:
+                dead[self._place(i)] = dead_shares(outputs) > DEAD_SHARE
+        return dead
+
+    def _learned(self, owner: int, trained: Trained, members: Members, dead: NDArray[np.bool_]) -> Learned:
+        rows, own = self.sets[owner], self._place(owner)
+        outputs, looked_at = self._outputs(owner, trained, members)
+        heads = [one.spec.head for one in self.members[own]]
+        taus = [head.tau for head in heads if isinstance(head, Triple) and head.point == "mean"]
+        if taus and mean_leaves(outputs, rows.y[looked_at], taus).any():
+            warn(
+                "The mean leaves the band: on some of the training rows it lies beyond an outer quantile, so skewed is "
+                'the response. The band was stretched to contain it; use point="median" or target_transform="log".',
+                DegenerateBandWarning,
+            )
+        folds = [fold for _, fold in self.draws[owner] if fold is not None]
+        left_out, first = np.full(len(rows.x), -1), sum(len(before.x) for before in self.sets[:owner])
+        for copy, fold in enumerate(folds):
+            left_out[fold.index.numpy() - first] = copy
+        return Learned(
+            rows.encoder,
+            rows.target,
+            self.architecture,
+            tuple(spec.head for spec in self.specs),
+            self.effort.copies,
+            members,
+            trained.epochs[own],
+            rows.x.shape[1],
+            self.device,
+            trained.losses[own],
+            tuple(dead[own].tolist()),
+            left_out if folds else None,
+            f"the epochs of {self.effort.copies} copies" if folds else "",
+        )
+
+
+def _replaced(trained: Trained, which: Sequence[int], fresh: Trained) -> Trained:
+    state = {name: t.clone() for name, t in trained.state.items()}
+    epochs, losses = list(trained.epochs), list(trained.losses)
+    for j, i in enumerate(which):
+        epochs[i], losses[i] = fresh.epochs[j], fresh.losses[j]
+        for name in state:
+            state[name][i] = fresh.state[name][j]
+    return Trained(state, tuple(epochs), tuple(losses))
+
+
+def _refuse_other_outputs(network: nn.Module, head: Head, x: torch.Tensor) -> None:
+    with torch.no_grad():
+        out = network.eval()(x)
+    found = tuple(out.shape) if isinstance(out, torch.Tensor) else type(out).__name__
+    if isinstance(head, Triple):
+        crosses = found == (len(x), 3) and bool((out.diff(dim=-1) < 0).any())
+        if found != (len(x), 3) or crosses:
+            raise ValueError(
+                "A network of your own must put out ordered bands (n, 3) = lower, point, upper, found "
+                f"{'bands that cross' if crosses else found}: end it with gb.nn.TripleHead."
+            )
+    elif found != (len(x), head.columns):
+        raise ValueError(
+            f"A network of your own must put out (n, {head.columns}) for this method, which reads a "
+            f"{type(head).__name__} off it, found {found}."
+        )

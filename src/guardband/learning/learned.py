@@ -1,0 +1,68 @@
+"""What the training rows taught: how to encode rows, the scale of the target, and trained networks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from guardband.bands.predicted import Predicted
+from guardband.data.encoder import Encoder
+from guardband.data.table import Table
+from guardband.data.target import Target
+from guardband.learning.architecture import Architecture
+from guardband.nn.heads import Head
+from guardband.training.members import Members
+from guardband.training.predict import predict
+
+
+@dataclass(frozen=True)
+class Learned:
+    """Trained networks, ``copies`` of one for each of ``heads``: all heads of the first copy, of the second, ...
+
+    ``epochs`` are those that each network kept, ``losses`` their losses on held-out training rows, for networks that
+    looked for the best epoch, and ``dead`` says which had a side of no width when they were first trained.
+    ``left_out`` is the copy that did not see each training row, -1 where all did, for copies that were trained on folds.
+    ``choices`` says in words what was chosen on the training rows.
+    """
+
+    encoder: Encoder
+    target: Target
+    architecture: Architecture
+    heads: tuple[Head, ...]
+    copies: int
+    members: Members
+    epochs: tuple[int, ...]
+    in_features: int
+    device: torch.device
+    losses: tuple[float, ...] = ()
+    dead: tuple[bool, ...] = ()
+    left_out: NDArray[np.intp] | None = None
+    choices: str = ""
+
+    def predict(self, table: Table, each_copy: bool = False) -> Predicted:
+        """Return what the networks predict, in work units; the average of copies unless each is asked for."""
+        return self.predict_encoded(self.encoder.encode(table), each_copy)
+
+    def predict_encoded(self, x: NDArray[np.float32], each_copy: bool = False) -> Predicted:
+        """Return the same for rows that are encoded already."""
+        outputs = predict(self.members, x, self.device).astype(np.float64)
+        return read_outputs(self.heads, outputs, self.target, each_copy, np)
+
+    def predict_left_out(self, x: NDArray[np.float32]) -> tuple[Predicted, NDArray[np.intp]]:
+        """Return what the copy that did not see it predicts for each encoded training row, and for which rows."""
+        assert self.left_out is not None
+        rows = np.flatnonzero(self.left_out >= 0)
+        return self.predict_encoded(x[rows], each_copy=True).of_copy(self.left_out[rows]), rows
+
+
+def read_outputs(heads: Sequence[Head], outputs: Any, target: Target, each_copy: bool, xp: Any) -> Predicted:
+    """Return what outputs of networks say in work units, ``(C * K, n, columns) -> (C, K, n)`` a part."""
+    outputs = outputs.reshape(-1, len(heads), *outputs.shape[1:])
+    if not each_copy:
+        outputs = outputs.mean(0)[None]
+    return heads[0].read(outputs, xp).moved(target.center, target.scale)
