@@ -14,8 +14,8 @@ from guardband.audit.evidence import Evidence
 from guardband.audit.families import families_of, worst_slab
 from guardband.audit.law import Law, Promise, promises_of
 from guardband.audit.strata import Family, Stratum
-from guardband.audit.words import chance, level_name, percent, plain
 from guardband.data.fingerprint import MOST_OVERLAP
+from guardband.words import chance, level_name, percent, plain
 
 Array = NDArray[np.float64]
 

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from scipy.special import chdtrc
 from scipy.stats import kstwo
 
-from guardband.audit.words import plain
 from guardband.data.reference import CategorySummary, NumberSummary, Reference
 from guardband.data.table import Table, categories_from, numbers_from
+from guardband.words import plain
 
 Array = NDArray[np.float64]
 

@@ -16,9 +16,9 @@ from guardband.audit.strata import (
     judge,
     stratum,
 )
-from guardband.audit.words import number
 from guardband.data.table import Column, categories_from, has_text, numbers_from
 from guardband.metrics import worst_slab_counts
+from guardband.words import number
 
 ROWS_FOR_SLAB = 10_000
 FEWEST_FOR_SLAB = 40

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guardband.audit.law import Law
-from guardband.audit.words import number, plain
 from guardband.data.table import Column, categories_from, has_text, numbers_from
+from guardband.words import number, plain
 
 Array = NDArray[np.float64]
 Places = NDArray[np.int8]

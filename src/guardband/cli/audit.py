@@ -129,7 +129,7 @@ def _recalibrated(model: IntervalRegressor, rows: Labelled, source: Path) -> dic
 
 
 def _tell(found: dict[str, Any], voice: Voice) -> None:
-    from guardband.audit.words import chance
+    from guardband.words import chance
 
     voice.tell(found["verdict"])
     shown = table("level", "rows", "inside", "share", "expected (99%)", "exact test", "mean width", right=range(1, 7))
@@ -186,7 +186,7 @@ def _family(family: dict[str, Any]) -> Any:
 
 
 def _tell_drift(drift: dict[str, Any], voice: Voice) -> None:
-    from guardband.audit.words import chance
+    from guardband.words import chance
 
     columns = drift["columns"]
     if columns is None:

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from guardband.cli.console import cell, table
 from guardband.cli.labelled import Labelled
-from guardband.cli.options import listed
 from guardband.data.codes import FEWEST_ROWS, MOST_CATEGORIES, MOST_PLACES
+from guardband.words import listed
 
 if TYPE_CHECKING:
     import pyarrow as pa

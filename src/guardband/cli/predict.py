@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from guardband.cli.console import Voice
-from guardband.cli.options import Device, Json, Quiet, levels_in, listed
+from guardband.cli.options import Device, Json, Quiet, levels_in
 from guardband.cli.places import need_places
+from guardband.words import listed
 
 if TYPE_CHECKING:
     from guardband.cli.stream import Inputs

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from guardband.data.disk import DiskTable, typed
 from guardband.data.text_cells import Kind, as_text
+from guardband.words import listed
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,8 +38,9 @@ class Inputs:
         names = names or list(disk.names[: len(kinds)])
         missing = [name for name in names if name not in disk.names]
         if missing:
-            few = ", ".join(map(repr, missing[:10])) + (f" and {len(missing) - 10} more" if len(missing) > 10 else "")
-            raise ValueError(f"{disk.label} lacks {len(missing)} of the model's {len(names)} columns: {few}.")
+            raise ValueError(
+                f"{disk.label} lacks {len(missing)} of the model's {len(names)} columns: {listed(missing, 10)}."
+            )
         known = set(names)
         return cls(dict(zip(names, kinds, strict=True)), tuple(name for name in disk.names if name not in known))
 

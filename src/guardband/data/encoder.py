@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from guardband.data.codes import (
     MOST_CATEGORIES,
@@ -23,6 +22,7 @@ from guardband.data.codes import (
 )
 from guardband.data.table import Column, Table, categories_from, has_text, numbers_from
 from guardband.data.words import Unit
+from guardband.words import rows_named
 
 Kind = Unit | Literal["category"]
 
@@ -120,10 +120,3 @@ Encoder = TableEncoder | PlainNumbers
 def encoder_from_dict(entries: Mapping[str, Any]) -> Encoder:
     """Return the encoder that its ``to_dict`` described."""
     return TableEncoder.from_dict(entries) if entries["kind"] == "table" else PlainNumbers()
-
-
-def rows_named(rows: NDArray[np.intp], most: int = 5) -> str:
-    """Return rows as words: ``row 3``, or ``rows 3, 8, 9, 12, 15 and 4 more``."""
-    shown = ", ".join(str(row) for row in rows[:most])
-    word = "row" if len(rows) == 1 else "rows"
-    return f"{word} {shown}" if len(rows) <= most else f"{word} {shown} and {len(rows) - most} more"

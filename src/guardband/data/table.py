@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guardband.data.words import DAY_US, MISSING, Unit, days, number_in
+from guardband.words import listed
 
 Kind = Literal["number", "mixed"]
 Cell = str | float | None
@@ -63,7 +63,7 @@ def read_table(X: Any) -> Table:
         raise ValueError(f"Found array with 0 feature(s) (shape={shape}) while a minimum of 1 is required.")
     endless = [c.name for c in table.columns if _has_infinity(c)]
     if endless:
-        raise ValueError(f"X must not contain infinity, found it in the column {_listed(endless)}.")
+        raise ValueError(f"X must not contain infinity, found it in the column {listed(endless)}.")
     return table
 
 
@@ -215,8 +215,3 @@ def _has_infinity(column: Column) -> bool:
     if column.kind == "number":
         return bool(np.isinf(column.values).any())
     return any(isinstance(v, float) and np.isinf(v) for v in column.values)
-
-
-def _listed(names: Sequence[str], most: int = 5) -> str:
-    shown = ", ".join(repr(name) for name in names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

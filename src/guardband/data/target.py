@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guardband.data.codes import center_and_scale
-from guardband.data.encoder import rows_named
 from guardband.data.table import as_array
 from guardband.exceptions import TargetWarning, warn
+from guardband.words import rows_named
 
 Array = NDArray[np.float64]
 Transform = Literal["log"]

@@ -16,11 +16,11 @@ from guardband.calibration.calibrated import Calibrated
 from guardband.calibration.conformal import Guarantee
 from guardband.calibration.pav import Average, PavRule
 from guardband.calibration.rule import OnInsufficient, Rule
-from guardband.data.encoder import rows_named
 from guardband.data.table import from_tensor
 from guardband.data.target import read_target
 from guardband.methods.method import Method, Wish
 from guardband.methods.registry import method_named
+from guardband.words import rows_named
 
 Array = NDArray[np.float64]
 

@@ -14,9 +14,9 @@ import guardband
 from guardband.audit.audit import Audit, audit
 from guardband.audit.evidence import Evidence
 from guardband.audit.strata import Family
-from guardband.audit.words import level_name, number, plain
 from guardband.bands.certificate import Certificate
 from guardband.report.rows import rows_of
+from guardband.words import level_name, number, plain
 
 if TYPE_CHECKING:
     from guardband.doors.table import IntervalRegressor
