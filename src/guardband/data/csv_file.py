@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import csv
+import gzip
 import io
 import re
 import sys
@@ -31,16 +32,19 @@ UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 class Stream(io.RawIOBase):
-    """A file read once from its beginning, unpacked where it is gzip; ``taken`` counts its bytes."""
+    """A file read once from its beginning, unpacked if it is gzip; ``taken`` counts the file's own bytes."""
 
     def __init__(self, file: BinaryIO, label: str) -> None:
-        self._file, self._label, self.taken = file, label, 0
-        start = self._take(HEAD)
-        self._unpacker = zlib.decompressobj(wbits=31) if start.startswith(GZIP) else None
-        self._packed, self._ready = (b"", start) if self._unpacker is None else (start, b"")
-        while len(self._ready) < HEAD and (more := self._next()):
-            self._ready += more
-        self.head = self._ready
+        self._counted, self._label = _Counted(file), label
+        packed = io.BufferedReader(self._counted, HEAD)
+        is_gzip = packed.peek(len(GZIP)).startswith(GZIP)
+        self._text: BinaryIO = gzip.GzipFile(fileobj=packed) if is_gzip else packed  # type: ignore[assignment]
+        self.head = self._ready = self._read(HEAD)
+
+    @property
+    def taken(self) -> int:
+        """How many bytes of the file were read."""
+        return self._counted.taken
 
     def readable(self) -> bool:
         """Say that this can be read."""
@@ -48,48 +52,43 @@ class Stream(io.RawIOBase):
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
         """Fill a buffer, and return how much of it is filled: nothing at the end."""
-        if not self._ready:
-            self._ready = self._next()
-        size = min(len(buffer), len(self._ready))
-        buffer[:size], self._ready = self._ready[:size], self._ready[size:]
+        text = self._ready or self._read(len(buffer))
+        size = min(len(buffer), len(text))
+        buffer[:size], self._ready = text[:size], text[size:]
         return size
 
     def close(self) -> None:
         """Close the file."""
-        self._file.close()
+        self._counted.close()
         super().close()
 
-    def _next(self) -> bytes:
-        """Return more of the text, or nothing at the end."""
-        if self._unpacker is None:
-            return self._take(HEAD)
-        while raw := self._packed or self._take(HEAD):
-            if text := self._unpacked(raw):
-                return text
-        if not self._unpacker.eof:
-            raise ValueError(f"{self._label} is cut short: its gzip has no end.")
-        return b""
-
-    def _take(self, size: int) -> bytes:
-        raw = self._file.read(size)
-        self.taken += len(raw)
-        return raw
-
-    def _unpacked(self, raw: bytes) -> bytes:
-        """Return some of the text that is packed, and keep the rest as it is: little may become much."""
-        assert self._unpacker is not None
-        if self._unpacker.eof:  # gzip files may be joined, and padded with zeros
-            raw = raw.lstrip(b"\0")
-            if not raw:
-                self._packed = b""
-                return b""
-            self._unpacker = zlib.decompressobj(wbits=31)
+    def _read(self, size: int) -> bytes:
         try:
-            text = self._unpacker.decompress(raw, HEAD)
-        except zlib.error as error:
-            raise ValueError(f"{self._label} is a damaged gzip file: {error}.") from None
-        self._packed = self._unpacker.unconsumed_tail or self._unpacker.unused_data
-        return text
+            return self._text.read(size)
+        except EOFError:
+            raise ValueError(f"{self._label} is cut short: its gzip has no end. Copy or download it again.") from None
+        except (gzip.BadGzipFile, zlib.error) as error:
+            raise ValueError(f"{self._label} is a damaged gzip file: {error}. Copy or download it again.") from None
+
+
+class _Counted(io.RawIOBase):
+    """A file whose bytes are counted as they are read."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file, self.taken = file, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        raw = self._file.read(len(buffer))
+        buffer[: len(raw)] = raw
+        self.taken += len(raw)
+        return len(raw)
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
 
 
 @dataclass(frozen=True)
