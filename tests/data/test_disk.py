@@ -11,8 +11,8 @@ from pyarrow import feather, parquet
 from guardband.data import csv_file
 from guardband.data.disk import DiskTable, batch_rows, open_table, read_whole, typed, unique_names
 from guardband.data.encoder import TableEncoder
+from guardband.data.kinds import column_of
 from guardband.data.table import read_table
-from guardband.data.text_cells import column_of
 
 ROWS = "a,b,c,d\n1,yes,2024-01-01,x\n2.5,No,2024-01-03 12:00,y\nNA,?,,\n"
 TYPES = {"a": pa.float64(), "b": pa.bool_(), "c": pa.timestamp("us"), "d": pa.string()}
@@ -122,9 +122,11 @@ def test_one_stray_word_among_numbers_is_remarked(tmp_path):
     cells = [*map(str, range(50)), "broken"]
     found = read(written(tmp_path, "x,y\n" + "".join(f"{cell},1\n" for cell in cells)))
     assert found.table["x"].type == pa.string()
-    assert found.remarks == ("'x' is read as text since 1 cell is no number, such as 'broken'.",)
+    assert found.remarks == (
+        "'x' is read as a category because 1 cell is not a number, such as 'broken': correct it, or leave it empty.",
+    )
     found = read(written(tmp_path, "x;y\n" + "".join(f"{cell},5;1\n" for cell in cells)))
-    assert found.remarks == ("'x' is read as text since 1 cell is no number, such as 'broken,5'.",)
+    assert "such as 'broken,5'" in found.remarks[0]
 
 
 @pytest.mark.parametrize(
@@ -146,7 +148,7 @@ def test_a_comma_that_may_mark_thousands_is_left_as_text(tmp_path, separator, ce
     assert found.table["x"].to_pylist() == (numbers or [cell or None for cell in cells])
     cell = cells[0] if "," in cells[0] else cells[1]
     both = f"{cell.replace(',', '')} or {cell.replace(',', '.')}"
-    words = (f"'x' is read as text since {cell!r} may mean {both}: write the one that it is.",)
+    words = (f"'x' is read as a category because {cell!r} may mean {both}: write the one that it is.",)
     assert found.remarks == (() if numbers else words)
     # What the column held when a model was fitted decides afterwards.
     disk = open_table(str(path))
@@ -158,7 +160,7 @@ def test_a_comma_that_may_mark_thousands_is_left_as_text(tmp_path, separator, ce
 
 def test_dates_in_another_style_are_remarked(tmp_path):
     found = read(written(tmp_path, "d,y\n31.12.2024,1\n1.1.2025,2\n"))
-    words = "'d' is read as text: a date is understood if it is written as 2024-12-31, not '31.12.2024'."
+    words = "'d' is read as a category, not as dates: write '31.12.2024' in the form 2024-12-31."
     assert found.remarks == (words,)
 
 

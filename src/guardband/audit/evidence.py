@@ -82,7 +82,7 @@ class Evidence:
         prints = fingerprints(table, response)
         ranked = isinstance(calibrated.rule, SplitConformal)
         columns = [_side("group", group, table.n_rows), _side("time", time, table.n_rows)]
-        dates = [c.name for c in (*table.columns, columns[1]) if c is not None and c.unit == "date"]
+        dates = [c.name for c in (*table.columns, columns[1]) if c is not None and c.numbers_are == "date"]
         return cls(
             table=table,
             y=response,

@@ -9,7 +9,7 @@ import typer
 
 from guardband.cli.console import Voice, table
 from guardband.cli.options import Device, Json, Quiet, need_roles
-from guardband.cli.places import need_places
+from guardband.cli.paths import need_writable
 
 if TYPE_CHECKING:
     from guardband.cli.labelled import Labelled
@@ -67,7 +67,7 @@ def audit(
     from guardband.report.page import write_report
 
     voice = Voice(quiet, as_json)
-    need_places((recalibrate, report), (model_path, table_path))
+    need_writable((recalibrate, report), (model_path, table_path))
     if not 0 < significance < 1:
         raise ValueError(f"significance must lie strictly between 0 and 1, found {significance}.")
     model, rows = _read(model_path, table_path, target, group, time, device, voice)

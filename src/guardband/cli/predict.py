@@ -10,7 +10,7 @@ import typer
 
 from guardband.cli.console import Voice
 from guardband.cli.options import Device, Json, Quiet, levels_in
-from guardband.cli.places import need_places
+from guardband.cli.paths import need_writable
 from guardband.words import listed
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def predict(
     if as_json and output == STANDARD:
         raise ValueError("--json and the table cannot both go to standard output: write the table to a file by -o.")
     place = None if output == STANDARD else Path(output)
-    need_places((place,), (model_path, table_path))
+    need_writable((place,), (model_path, table_path))
     disk = open_table(table_path)
     from guardband.doors.model_file import load
 

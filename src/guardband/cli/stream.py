@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from guardband.data.disk import DiskTable, typed
-from guardband.data.text_cells import Kind, as_text
+from guardband.data.kinds import Kind
+from guardband.data.text_cells import as_text
 from guardband.words import listed
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Inputs:
-    """The columns of a table that a model takes, in its order, and what each holds; the table's others are extra."""
+    """The columns of a table that a model takes, in its order, and what each is; the table's others are extra."""
 
     kinds: dict[str, Kind]
     extra: tuple[str, ...]

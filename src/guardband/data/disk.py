@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from guardband.data.csv_file import Dialect, Stream, csv_blocks, sniff
+from guardband.data.kinds import Kind, column_of, kind_of_text, remark_on
 from guardband.data.packages import need_packages
-from guardband.data.text_cells import CellError, Kind, cells_of, column_of, is_bytes, is_latin, kind_of, remark_on
+from guardband.data.text_cells import CellError, cells_of, is_bytes, is_latin
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -205,7 +206,7 @@ def read_whole(disk: DiskTable, columns: Sequence[str], on_batch: Callable[[int]
     remarks, made = [f"Some text of {disk.label} is no UTF-8: {LATIN}"] if latin else [], []
     for name in columns:
         cells = pa.chunked_array([cells_of(chunk) for chunk in table[name].chunks]).combine_chunks()
-        kind = kind_of(cells, disk.decimal_comma)
+        kind = kind_of_text(cells, disk.decimal_comma)
         made.append(column_of(cells, kind, disk.decimal_comma))
         remark = remark_on(cells, disk.decimal_comma) if kind == "category" else None
         if remark:
@@ -232,6 +233,8 @@ def _typed(name: str, column: Any, kind: Kind | None, disk: DiskTable, first_row
         )
     if types.is_float16(own):
         return column.cast(pa.float32())
+    if types.is_date64(own):
+        column = column.cast(pa.date32())
     if types.is_date(own) or types.is_timestamp(own):
         if kind not in (None, "date"):
             raise ValueError(_retyped(name, kind, "dates"))
@@ -250,7 +253,7 @@ def _typed(name: str, column: Any, kind: Kind | None, disk: DiskTable, first_row
         return column_of(column, kind, disk.decimal_comma)
     except CellError as error:
         raise ValueError(
-            _retyped(name, kind, f"{error.text!r} in row {first_row + error.place + 1:,} of {disk.label}")
+            _retyped(name, kind, f"{error.text!r} in row {first_row + error.index + 1:,} of {disk.label}")
         ) from None
 
 
