@@ -57,7 +57,7 @@ def test_rows_without_target_are_left_out_with_a_count(command, here):
     parquet.write_table(table.set_column(4, "price", price), here / "t.parquet")
     said = command("fit", "t.parquet", "-t", "price", "--preset", "fast", "--check", "0", "--no-report")
     assert said.code == 0, said.err
-    assert "30 of 500 rows are left out since their 'price' is missing." in said.err
+    assert "30 of 500 rows are left out because their 'price' is missing." in said.err
     assert "rows it has seen" in said.out
     assert not (here / "t.html").exists()
 

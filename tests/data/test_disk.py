@@ -186,13 +186,13 @@ def test_long_cells_and_long_files_of_any_line_end_have_a_head(tmp_path):
         (b"", "is empty"),
         (b"a" * (2 << 20) + b"\n1\n", "a line that is too long"),
         (b"a," * (1 << 20) + b"\n1\n", "a line that is too long"),
-        (b"\n\na,b\n1,2\n3\n", "line 5 has 1 cells"),
+        (b"\n\na,b\n1,2\n3\n", "line 5 has 1 cell, but"),
         (b"\n \n", "is empty"),
         (b"a,b\n", "no rows"),
-        (b"a,b\n1,2\n3\n", "line 3 has 1 cells where the names of the columns are 2"),
-        (b"a,b\n1,2\n3,4,5\n", "line 3 has 3 cells"),
+        (b"a,b\n1,2\n3\n", "line 3 has 1 cell, but the header has 2"),
+        (b"a,b\n1,2\n3,4,5\n", "line 3 has 3 cells, but the header has 2"),
         (b"PK\x03\x04....", "Excel or zip"),
-        (b"\x00\x01\x02", "is no table"),
+        (b"\x00\x01\x02", "is not a table"),
         (b"PAR1....", "begins as Parquet, but cannot be read"),
         (b"ARROW1..", "begins as Arrow, but cannot be read"),
     ],
@@ -208,7 +208,7 @@ def test_a_ragged_line_far_down_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(csv_file, "BLOCK", 1 << 12)
     monkeypatch.setattr(csv_file, "HEAD", 1 << 12)
     text = b"a,b\n" + b"1,2\n" * 20_000 + b"3\n" + b"1,2\n" * 20_000
-    words = "line 20,002 has 1 cells where the names of the columns are 2"
+    words = "line 20,002 has 1 cell, but the header has 2"
     with pytest.raises(ValueError, match=words):
         read(written(tmp_path, text))
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))
@@ -256,7 +256,7 @@ def test_no_thread_holds_a_file_that_was_read(tmp_path, monkeypatch, text):
 def test_no_file_and_folders_are_refused(tmp_path):
     with pytest.raises(FileNotFoundError, match="no table at"):
         open_table(str(tmp_path / "none.csv"))
-    with pytest.raises(ValueError, match="found the folder"):
+    with pytest.raises(ValueError, match="is a folder"):
         open_table(str(tmp_path))
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(ValueError, match="is read once: pass it by standard input, as -"):

@@ -72,7 +72,7 @@ def _print(console: Console, thing: Any) -> None:
 
 
 def table(*columns: str, title: str | None = None, right: Sequence[int] = ()) -> Table:
-    """Return an empty table; the columns at these places are numbers."""
+    """Return an empty table; the columns of these indices are numbers."""
     from rich import box
     from rich.table import Table
 
@@ -83,7 +83,7 @@ def table(*columns: str, title: str | None = None, right: Sequence[int] = ()) ->
 
 
 def cell(value: Any) -> str:
-    """Return a cell of a table in short: whole numbers without a point, dates without the hour where there is none."""
+    """Return a cell of a table in short: whole numbers without a point, dates without the hour if there is none."""
     if value is None:
         return ""
     if isinstance(value, float):

@@ -123,7 +123,7 @@ def read_labelled(
     if missing == table.num_rows:
         raise ValueError(f"The target {target!r} is missing in every row of {disk.label}.")
     if missing:
-        voice.note(f"{missing:,} of {table.num_rows:,} rows are left out since their {target!r} is missing.")
+        voice.note(f"{missing:,} of {table.num_rows:,} rows are left out because their {target!r} is missing.")
         table = table.filter(outcome.is_valid())
     row_numbers = np.flatnonzero(np.asarray(outcome.is_valid())) + 1
     return Labelled(pa.table(table), row_numbers, tuple(features), target, group, time, weight)

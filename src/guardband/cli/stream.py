@@ -40,7 +40,8 @@ class Inputs:
         missing = [name for name in names if name not in disk.names]
         if missing:
             raise ValueError(
-                f"{disk.label} lacks {len(missing)} of the model's {len(names)} columns: {listed(missing, 10)}."
+                f"{disk.label} lacks {len(missing)} of the model's {len(names)} columns: {listed(missing, 10)}. "
+                "Add them, or fit a model without them."
             )
         known = set(names)
         return cls(dict(zip(names, kinds, strict=True)), tuple(name for name in disk.names if name not in known))

@@ -106,7 +106,7 @@ class Dialect:
 
     @property
     def decimal_comma(self) -> bool:
-        """Whether a number may be written with a comma: only where commas do not separate columns."""
+        """Whether a number may be written with a comma: only if commas do not separate columns."""
         return self.separator != ","
 
 
@@ -114,7 +114,7 @@ def sniff(head: bytes, label: str) -> Dialect:
     """Return the dialect of a file that begins so."""
     encoding = "utf-16" if head.startswith(UTF16) else "utf-8"
     if encoding == "utf-8" and b"\0" in head:
-        raise ValueError(f"{label} is no table: CSV (also .gz), Parquet, Arrow and Feather files are read.")
+        raise ValueError(f"{label} is not a table: save it as CSV (also .gz), Parquet, Arrow or Feather.")
     # Latin-1 reads any bytes: what they mean is for each cell apart to tell, as for the cells below.
     text = head.decode(encoding, "ignore") if encoding == "utf-16" else head.removeprefix(BOM).decode("latin-1")
     if not text.strip():
@@ -144,7 +144,7 @@ def _is_utf8(head: bytes) -> bool:
 def csv_blocks(
     stream: Stream, dialect: Dialect, names: Sequence[str], label: str, again: Callable[[], Stream] | None
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows in blocks, every column as bytes; ``again`` opens the file once more, where that can be.
+    """Yield the rows in blocks, every column as bytes; ``again`` opens the file once more, if that can be.
 
     Several threads do not count lines, which errors name: they read what can be read again by one.
     """
@@ -187,7 +187,7 @@ def _in_words(message: str) -> str:
     ragged = re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)", message)
     if ragged:
         row, expected, got = (int(number) for number in ragged.groups())
-        return f"line {row:,} has {got} cells where the names of the columns are {expected}."
+        return f"line {row:,} has {got} cell{'' if got == 1 else 's'}, but the header has {expected}. Correct the line."
     return message.split("\n")[0]
 
 

@@ -21,7 +21,7 @@ STANDARD = "-"
 """The name of standard input and of standard output."""
 BATCH_CELLS = 1 << 21
 MOST_ROWS, FEWEST_ROWS = 1 << 15, 1 << 10
-LATIN = "it is read as Latin-1."
+LATIN = "guardband reads it as Latin-1. Save the file as UTF-8 if letters look wrong."
 PARQUET, ARROW, EXCEL = b"PAR1", b"ARROW1", b"PK\x03\x04"
 
 
@@ -55,7 +55,7 @@ class DiskTable:
             rows += len(batch)
             yield batch if columns is None else batch.select(list(columns)), done
         if not rows:
-            raise ValueError(f"{self.label} has names of columns, but no rows.")
+            raise ValueError(f"{self.label} has column names, but no rows: add rows below them.")
 
 
 def open_table(path: str) -> DiskTable:
@@ -65,9 +65,9 @@ def open_table(path: str) -> DiskTable:
         return _open_csv(None, Stream(sys.stdin.buffer, "Standard input"), "Standard input")
     file = Path(path)
     if file.is_dir():
-        raise ValueError(f"A table must be a file, found the folder {path}.")
+        raise ValueError(f"{path} is a folder: name a file in it.")
     if not file.exists():
-        raise FileNotFoundError(f"There is no table at {path}.")
+        raise FileNotFoundError(f"There is no table at {path}: check the path.")
     if not file.is_file():
         raise ValueError(f"A table must be a file, found {path}, which is read once: pass it by standard input, as -.")
     with file.open("rb") as opened:
@@ -157,7 +157,7 @@ def _open_arrow(path: Path) -> DiskTable:
 
 def _damaged(path: Path, kind: str, error: Exception) -> ValueError:
     reason = str(error).split("\n")[0].rstrip(".")
-    return ValueError(f"{path} begins as {kind}, but cannot be read: {reason}.")
+    return ValueError(f"{path} begins as {kind}, but cannot be read: {reason}. Write or copy the file again.")
 
 
 def batch_rows(columns: int) -> int:
@@ -192,7 +192,7 @@ class ReadTable:
 
 
 def read_whole(disk: DiskTable, columns: Sequence[str], on_batch: Callable[[int], object] = lambda done: None) -> Any:
-    """Return some columns of a table whole; of a CSV, what each holds is decided over all its cells."""
+    """Return some columns of a table whole; of a CSV, all cells of a column decide what it is."""
     import pyarrow as pa
 
     parts = []
@@ -215,7 +215,7 @@ def read_whole(disk: DiskTable, columns: Sequence[str], on_batch: Callable[[int]
 
 
 def typed(table: Any, kinds: Mapping[str, Kind | None], disk: DiskTable, first_row: int = 0) -> pa.Table:
-    """Return the columns named, each as what it held when the model was fitted (None: as it comes)."""
+    """Return the columns named, each as what it was when the model was fitted (None: as it comes)."""
     import pyarrow as pa
 
     made = [_typed(name, table.column(name), kind, disk, first_row) for name, kind in kinds.items()]
@@ -259,4 +259,6 @@ def _typed(name: str, column: Any, kind: Kind | None, disk: DiskTable, first_row
 
 def _retyped(name: str, kind: Kind | None, found: str) -> str:
     held = "categories" if kind == "category" else f"{kind}s"
-    return f"The column {name!r} held {held} when the model was fitted, found {found}."
+    return (
+        f"The column {name!r} held {held} when the model was fitted, found {found}: correct it, or fit the model again."
+    )

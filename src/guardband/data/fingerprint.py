@@ -1,4 +1,4 @@
-"""Row fingerprints: does a calibration row stand among the rows that trained?"""
+"""Row fingerprints: does a calibration row stand among the training rows?"""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def refuse_overlap(prints: Prints, training: Prints) -> None:
     found = count_overlap(prints, training)
     if found > allowed:
         raise OverlapError(
-            f"Calibration rows must be new to the network, found {found} of {len(prints)} among the rows that "
-            f"trained it (twins in the table explain at most {allowed}): calibrate on rows held out from fit."
+            f"Calibration rows must be new to the network, found {found} of {len(prints)} among its training rows "
+            f"(equal rows in the table explain at most {allowed}): calibrate on rows held out from fit."
         )
 
 

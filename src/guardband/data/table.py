@@ -42,7 +42,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of equal length, and the index where the input has one."""
+    """Columns of equal length, and the index if the input has one."""
 
     columns: tuple[Column, ...]
     n_rows: int
@@ -95,14 +95,17 @@ def numbers_from(column: Column, kind: Kind = "number") -> NDArray[np.float64]:
     """Return a column as numbers of a kind, also those that text says."""
     if not column.has_cells:
         if kind == "date" and column.kind != "date" and not np.isnan(column.values).all():
-            raise ValueError(f"The column {column.name!r} held dates when the model was fitted, found numbers.")
+            raise ValueError(
+                f"The column {column.name!r} held dates when the model was fitted, found numbers: pass dates."
+            )
         return column.values
     cells, read = column.values, ONE_TEXT[kind]
     try:
         known = {v: read(v) if isinstance(v, str) else np.nan if v is None else v for v in set(cells)}
     except ValueError as error:
         raise ValueError(
-            f"The column {column.name!r} held {kind}s when the model was fitted, found text: {error}."
+            f"The column {column.name!r} held {kind}s when the model was fitted, found text: {error}. "
+            "Correct it, or fit the model again."
         ) from None
     numbers = np.array([known[v] for v in cells], dtype=np.float64)
     if np.isinf(numbers).any():
@@ -145,7 +148,7 @@ def _frame_column(name: str, series: Any) -> Column:
 
 
 def _doubles(series: Any) -> NDArray[np.float64]:
-    """Return numbers or truth in double precision, NaN where missing; whole numbers beyond 2**53 are rounded."""
+    """Return numbers or truth in double precision, NaN for missing; whole numbers beyond 2**53 are rounded."""
     exact = series if series.dtype.is_integer() else series.cast(nw.Float64)  # which Arrow would refuse to round
     return np.asarray(exact.to_numpy().astype(np.float64, copy=True))
 
