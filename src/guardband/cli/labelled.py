@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guardband.cli.console import Voice
-from guardband.data.disk import DiskTable, read_whole, typed
+from guardband.data.disk import DiskTable, read_whole
 from guardband.data.kinds import Kind, column_of, doubt_on, kind_of_type
 from guardband.data.text_cells import CellError
 
@@ -101,19 +101,15 @@ def read_labelled(
 ) -> Labelled:
     """Return the rows of a file whose outcome is there, and say how many others there are.
 
-    ``kinds`` says what the features held when a model was fitted; without it that is found out.
+    ``kinds`` says what the features were when a model was fitted; without it that is found out.
     """
     import pyarrow as pa
 
     wanted = list(dict.fromkeys([*features, target, *(name for name in (group, time, weight) if name)]))
-    read: list[str] = wanted if kinds is None else [name for name in wanted if name not in kinds]
     with voice.progress(f"Reading {disk.label}", disk.total, in_bytes=disk.is_text) as advance:
-        if kinds is None:
-            whole = read_whole(disk, read, advance)
-            table, remarks = whole.table, whole.remarks
-        else:
-            table, remarks = _read_as(disk, wanted, read, kinds, advance)
-    for remark in remarks:
+        whole = read_whole(disk, wanted, advance, kinds)
+    table = whole.table
+    for remark in whole.remarks:
         voice.note(remark)
     if time is not None:
         _need_time(table[time], time)
@@ -127,29 +123,6 @@ def read_labelled(
         table = table.filter(outcome.is_valid())
     row_numbers = np.flatnonzero(np.asarray(outcome.is_valid())) + 1
     return Labelled(pa.table(table), row_numbers, tuple(features), target, group, time, weight)
-
-
-def _read_as(disk: DiskTable, wanted: list[str], read: list[str], kinds: dict[str, Kind], advance: Any) -> Any:
-    """Return a table whose features are read as a model did, and whose other columns are read afresh."""
-    import pyarrow as pa
-
-    parts, first, others = [], 0, []
-    for batch, done in disk.batches(wanted):
-        parts.append(typed(batch, kinds, disk, first))
-        others.append(batch.select(read))
-        first += len(batch)
-        advance(done)
-    rest = read_whole(_given(disk, others), read)
-    table = pa.concat_tables([part.cast(parts[0].schema) for part in parts])
-    for name in read:
-        table = table.append_column(name, rest.table[name])
-    return table, rest.remarks
-
-
-def _given(disk: DiskTable, batches: list[Any]) -> DiskTable:
-    """Return a table of columns that were read already."""
-    names = tuple(batches[0].schema.names) if batches else ()
-    return DiskTable(disk.label, names, None, disk.dialect, lambda columns: iter([(batch, 0) for batch in batches]))
 
 
 def _need_time(column: Any, time: str) -> None:

@@ -62,7 +62,7 @@ def predict(
     model = load(model_path, device=device)
     inputs = Inputs.of(model, disk)
     if disk.dialect is not None and disk.dialect.is_latin:
-        voice.note(f"Some text of {disk.label} is no UTF-8: {LATIN}")
+        voice.note(f"Some text of {disk.label} is not UTF-8: {LATIN}")
     if inputs.extra:
         some = "1 column is" if len(inputs.extra) == 1 else f"{len(inputs.extra):,} columns are"
         voice.note(f"{some} no input of the model, and kept: {listed(inputs.extra)}.")

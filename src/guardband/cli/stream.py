@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from guardband.data.disk import DiskTable, typed
@@ -69,19 +69,11 @@ def _joined(batch: Any, bands: Any, disk: DiskTable) -> pa.Table:
 
     given = [as_text(column) for column in batch.columns] if disk.is_text else batch.columns
     columns = dict(zip(batch.schema.names, given, strict=True))
-    added = columns_of(bands, tuple(columns))
+    added = replace(bands, input_names=tuple(columns)).columns()
     twice = [name for name in added if name in columns]
     if twice:
         raise ValueError(f"{disk.label} has a column {twice[0]!r} already, as if it were predicted before: rename it.")
     return pa.table(columns | {name: pa.array(values) for name, values in added.items()})
-
-
-def columns_of(bands: Any, input_names: tuple[str, ...]) -> dict[str, Any]:
-    """Return the columns to add, by names that the table does not have yet."""
-    from dataclasses import replace
-
-    columns: dict[str, Any] = replace(bands, input_names=input_names).columns()
-    return columns
 
 
 def _matrix(X: pa.Table) -> Any:

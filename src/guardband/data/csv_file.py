@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 from guardband.data.text_cells import decoded
 
@@ -32,19 +32,17 @@ UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 class Stream(io.RawIOBase):
-    """A file read once from its beginning, unpacked if it is gzip; ``taken`` counts the file's own bytes."""
+    """A file read once from its beginning, unpacked if it is gzip."""
 
-    def __init__(self, file: BinaryIO, label: str) -> None:
-        self._counted, self._label = _Counted(file), label
-        packed = io.BufferedReader(self._counted, HEAD)
-        is_gzip = packed.peek(len(GZIP)).startswith(GZIP)
-        self._text: BinaryIO = gzip.GzipFile(fileobj=packed) if is_gzip else packed  # type: ignore[assignment]
+    def __init__(self, file: io.BufferedReader, label: str) -> None:
+        self._file, self._label, self._given = file, label, 0
+        self._text = gzip.GzipFile(fileobj=file) if file.peek(len(GZIP)).startswith(GZIP) else file
         self.head = self._ready = self._read(HEAD)
 
     @property
     def taken(self) -> int:
-        """How many bytes of the file were read."""
-        return self._counted.taken
+        """How many bytes of the file were read; of a pipe, how many bytes of text."""
+        return self._file.tell() if self._file.seekable() else self._given
 
     def readable(self) -> bool:
         """Say that this can be read."""
@@ -55,11 +53,12 @@ class Stream(io.RawIOBase):
         text = self._ready or self._read(len(buffer))
         size = min(len(buffer), len(text))
         buffer[:size], self._ready = text[:size], text[size:]
+        self._given += size
         return size
 
     def close(self) -> None:
         """Close the file."""
-        self._counted.close()
+        self._file.close()
         super().close()
 
     def _read(self, size: int) -> bytes:
@@ -69,26 +68,6 @@ class Stream(io.RawIOBase):
             raise ValueError(f"{self._label} is cut short: its gzip has no end. Copy or download it again.") from None
         except (gzip.BadGzipFile, zlib.error) as error:
             raise ValueError(f"{self._label} is a damaged gzip file: {error}. Copy or download it again.") from None
-
-
-class _Counted(io.RawIOBase):
-    """A file whose bytes are counted as they are read."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file, self.taken = file, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        raw = self._file.read(len(buffer))
-        buffer[: len(raw)] = raw
-        self.taken += len(raw)
-        return len(raw)
-
-    def close(self) -> None:
-        self._file.close()
-        super().close()
 
 
 @dataclass(frozen=True)

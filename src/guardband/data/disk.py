@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -62,7 +63,8 @@ def open_table(path: str) -> DiskTable:
     """Return the table at a path, or the CSV on standard input for ``-``; the content says what format it is."""
     need_packages("tables", "pyarrow")
     if path == STANDARD:
-        return _open_csv(None, Stream(sys.stdin.buffer, "Standard input"), "Standard input")
+        given: Any = sys.stdin.buffer
+        return _open_csv(None, Stream(io.BufferedReader(given), "Standard input"), "Standard input")
     file = Path(path)
     if file.is_dir():
         raise ValueError(f"{path} is a folder: name a file in it.")
@@ -191,8 +193,13 @@ class ReadTable:
     remarks: tuple[str, ...]
 
 
-def read_whole(disk: DiskTable, columns: Sequence[str], on_batch: Callable[[int], object] = lambda done: None) -> Any:
-    """Return some columns of a table whole; of a CSV, all cells of a column decide what it is."""
+def read_whole(
+    disk: DiskTable,
+    columns: Sequence[str],
+    on_batch: Callable[[int], object] = lambda done: None,
+    kinds: Mapping[str, Kind] | None = None,
+) -> ReadTable:
+    """Return some columns of a table whole, as what ``kinds`` says; of a CSV, all cells of any other column decide."""
     import pyarrow as pa
 
     parts = []
@@ -200,18 +207,19 @@ def read_whole(disk: DiskTable, columns: Sequence[str], on_batch: Callable[[int]
         parts.append(batch)
         on_batch(done)
     table = pa.Table.from_batches(parts)
+    known: dict[str, Kind | None] = {name: (kinds or {}).get(name) for name in columns}
     if not disk.is_text:
-        return ReadTable(typed(table, dict.fromkeys(columns), disk), ())
+        return ReadTable(typed(table, known, disk), ())
     latin = any(is_latin(chunk) for column in table.columns for chunk in column.chunks)
-    remarks, made = [f"Some text of {disk.label} is no UTF-8: {LATIN}"] if latin else [], []
-    for name in columns:
-        cells = pa.chunked_array([cells_of(chunk) for chunk in table[name].chunks]).combine_chunks()
-        kind = kind_of_text(cells, disk.decimal_comma)
-        made.append(column_of(cells, kind, disk.decimal_comma))
-        remark = remark_on(cells, disk.decimal_comma) if kind == "category" else None
-        if remark:
-            remarks.append(f"{name!r} {remark}.")
-    return ReadTable(pa.table(made, names=list(columns)), tuple(remarks))
+    remarks = [f"Some text of {disk.label} is not UTF-8: {LATIN}"] if latin else []
+    for i, name in enumerate(columns):
+        if known[name] is None:
+            cells = pa.chunked_array([cells_of(chunk) for chunk in table[name].chunks]).combine_chunks()
+            table = table.set_column(i, name, cells)
+            known[name] = kind_of_text(cells, disk.decimal_comma)
+            remark = remark_on(cells, disk.decimal_comma) if known[name] == "category" else None
+            remarks += [f"{name!r} {remark}."] if remark else []
+    return ReadTable(typed(table, known, disk), tuple(remarks))
 
 
 def typed(table: Any, kinds: Mapping[str, Kind | None], disk: DiskTable, first_row: int = 0) -> pa.Table:

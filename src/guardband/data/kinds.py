@@ -7,22 +7,13 @@ columns are, whatever arrives, so that every batch of a file reads alike.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal
 
 import narwhals.stable.v2 as nw
 from numpy.typing import NDArray
 
-from guardband.data.text_cells import (
-    CellError,
-    boolean_in,
-    booleans_in,
-    cells_of,
-    dates_in,
-    day_in,
-    is_number,
-    number_in,
-    numbers_in,
-)
+from guardband.data import text_cells as text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,8 +21,8 @@ if TYPE_CHECKING:
 Kind = Literal["number", "boolean", "date", "category"]
 """Numbers stand for themselves, for truth as 1 and 0, or for days since 1970; a category is a text."""
 
-ONE_TEXT = {"number": number_in, "boolean": boolean_in, "date": day_in}
-ALL_TEXT = {"number": numbers_in, "boolean": booleans_in, "date": dates_in}
+ONE_TEXT = {"number": text.number_in, "boolean": text.boolean_in, "date": text.day_in}
+ALL_TEXT = {"number": text.numbers_in, "boolean": text.booleans_in, "date": text.dates_in}
 LOOKED_AT = 1000
 NEARLY = 0.9
 THOUSANDS = r"^[+-]?[1-9]\d{0,2},\d{3}$"
@@ -62,7 +53,7 @@ def kind_of_text(cells: pa.Array, decimal_comma: bool) -> Kind:
     def say(some: pa.Array, kind: Kind) -> bool:
         try:
             made = ALL_TEXT[kind](some, decimal_comma)
-        except CellError:
+        except text.CellError:
             return False
         return kind != "boolean" or bool(pa.types.is_boolean(made.type))
 
@@ -81,11 +72,9 @@ def column_of(column: pa.Array, kind: Kind, decimal_comma: bool) -> pa.Array:
     import pyarrow as pa
 
     if kind == "number":
-        try:  # nearly always all cells are numbers as they stand
+        with suppress(pa.ArrowInvalid):  # nearly always all cells are numbers as they stand
             return column.view(pa.string()).cast(pa.float64())
-        except pa.ArrowInvalid:
-            pass
-    cells = cells_of(column)
+    cells = text.cells_of(column)
     return cells if kind == "category" else ALL_TEXT[kind](cells, decimal_comma)
 
 
@@ -106,7 +95,7 @@ def remark_on(cells: pa.Array, decimal_comma: bool) -> str | None:
     import pyarrow.compute as pc
 
     present = cells.drop_null()
-    odd = present.filter(pc.invert(is_number(present, decimal_comma)))
+    odd = present.filter(pc.invert(text.is_number(present, decimal_comma)))
     if not len(odd) and (doubt := doubt_on(present)):
         return f"is read as a category because {doubt}"
     if 0 < len(odd) <= (1 - NEARLY) * len(present):

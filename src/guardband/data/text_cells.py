@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -24,46 +25,26 @@ DAY_US = 86_400e6
 
 
 def number_in(text: str) -> float:
-    """Return the number that a text says, NaN if it is missing; any other text is a ``ValueError``.
-
-    >>> number_in(" 2.5"), number_in("1e3"), number_in("n/a")
-    (2.5, 1000.0, nan)
-    """
-    plain = text.strip()
-    if plain in MISSING:
-        return float("nan")
-    if not NUMBER.match(plain):
-        raise ValueError(f"{plain!r} is not a number")
-    return float(plain)
+    """Return the number that a trimmed text says; any other text is a ``ValueError``."""
+    if not NUMBER.match(text):
+        raise ValueError(f"{text!r} is not a number")
+    return float(text)
 
 
 def boolean_in(text: str) -> float:
-    """Return the truth that a text says, as 1 or 0, also if it is written as a number.
-
-    >>> boolean_in("Yes"), boolean_in("FALSE"), boolean_in("1")
-    (1.0, 0.0, 1.0)
-    """
-    plain = text.strip().lower()
-    if plain in TRUE + FALSE:
-        return float(plain in TRUE)
-    try:
-        return number_in(text)
-    except ValueError:
-        raise ValueError(f"{plain!r} is neither true nor false") from None
+    """Return the truth that a trimmed text says, as 1 or 0, also if it is written as a number."""
+    return float(text.lower() in TRUE) if text.lower() in TRUE + FALSE else number_in(text)
 
 
 def day_in(text: str) -> float:
-    """Return the days since 1970 that a text says.
+    """Return the days since 1970 that a trimmed text says.
 
     >>> day_in("1970-01-02T12:00"), day_in("1970-01-02 01:00+01:00")
     (1.5, 1.0)
     """
-    plain = text.strip()
-    if plain in MISSING:
-        return float("nan")
-    if not DATE.fullmatch(plain):
-        raise ValueError(f"{plain!r} is not a date such as 2024-12-31")
-    return days(datetime.datetime.fromisoformat(plain))
+    if not DATE.fullmatch(text):
+        raise ValueError(f"{text!r} is not a date such as 2024-12-31")
+    return days(datetime.datetime.fromisoformat(text))
 
 
 def days(moment: datetime.datetime) -> float:
@@ -98,10 +79,8 @@ def dates_in(cells: pa.Array, decimal_comma: bool) -> pa.Array:
     import pyarrow as pa
 
     for kind in (pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.timestamp("ns")):
-        try:
+        with suppress(pa.ArrowInvalid):
             return cells.cast(kind)
-        except pa.ArrowInvalid:
-            continue
     return _cast(cells, pa.timestamp("us"))
 
 
@@ -148,13 +127,7 @@ def is_latin(column: pa.Array) -> bool:
     """Return whether a column holds bytes that are no UTF-8."""
     import pyarrow as pa
 
-    if not is_bytes(column.type):
-        return False
-    try:
-        column.cast(pa.string())
-    except pa.ArrowInvalid:
-        return True
-    return False
+    return is_bytes(column.type) and _fails(column, pa.string())
 
 
 def is_bytes(kind: pa.DataType) -> bool:
@@ -167,20 +140,16 @@ def is_bytes(kind: pa.DataType) -> bool:
 def decoded(text: bytes) -> str:
     """Return UTF-8 as text, and what is none as Latin-1 with Windows' additions, such as the euro sign."""
     for encoding in ("utf-8", "cp1252"):
-        try:
+        with suppress(UnicodeDecodeError):
             return text.decode(encoding)
-        except UnicodeDecodeError:
-            continue
     return text.decode("latin-1")
 
 
 def _cast(cells: pa.Array, kind: pa.DataType) -> pa.Array:
     import pyarrow as pa
 
-    try:
+    with suppress(pa.ArrowInvalid):
         return cells.cast(kind)
-    except pa.ArrowInvalid:
-        pass
     low, high = 0, len(cells)  # the first cell that cannot be cast lies in between
     while high - low > 1:
         middle = (low + high) // 2
