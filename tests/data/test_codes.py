@@ -67,6 +67,20 @@ def test_an_encoder_with_dates_and_indices_is_written_and_read():
     assert TableEncoder.learn(table, robust=False).sizes == ()
 
 
+@pytest.mark.parametrize("robust", [False, True])
+def test_numpy_and_torch_encode_alike(robust):
+    """But for rounding: torch divides by a number by multiplying with its inverse."""
+    table = read_table(
+        frame().assign(far=[1e300, None] * 150, rare=[f"r{i % 140}" for i in range(300)], b=[True] * 300)
+    )
+    encoder = TableEncoder.learn(table.take(np.arange(200)), robust)
+    rows = encoder.rows(table)
+    expected = encoder.encode(table)
+    assert expected.dtype == np.float32
+    np.testing.assert_array_equal(encoder.encode_rows(rows, np), expected)
+    np.testing.assert_array_max_ulp(encoder.encode_rows(torch.from_numpy(rows), torch).numpy(), expected, maxulp=4)
+
+
 def test_categories_with_too_few_rows_have_no_index():
     cells = [f"{i // 3}" for i in range(330)] + ["once", "twice", "twice"]
     (column,) = read_table(pd.DataFrame({"c": cells})).columns

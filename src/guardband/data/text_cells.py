@@ -33,7 +33,10 @@ def number_in(text: str) -> float:
 
 def boolean_in(text: str) -> float:
     """Return the truth that a trimmed text says, as 1 or 0, also if it is written as a number."""
-    return float(text.lower() in TRUE) if text.lower() in TRUE + FALSE else number_in(text)
+    word = text.lower()
+    if word not in TRUE + FALSE and not NUMBER.match(text):
+        raise ValueError(f"{text!r} is neither true nor false")
+    return float(word in TRUE) if word in TRUE + FALSE else float(text)
 
 
 def day_in(text: str) -> float:
