@@ -14,7 +14,7 @@ SOURCE = Path(gb.__file__).parent
 
 # Lower layers first; a file may import from its own layer and from those before it.
 LAYERS = [
-    ("exceptions",),
+    ("exceptions", "words", "progress"),
     ("bands", "planning", "metrics"),
     ("data",),
     ("nn",),

@@ -10,10 +10,10 @@ from scipy.stats import betabinom, binom
 import guardband as gb
 from guardband.audit.audit import audit
 from guardband.audit.evidence import GRID, Evidence
-from guardband.audit.words import plain
 from guardband.bands.certificate import Certificate
 from guardband.bands.levels import Levels
 from guardband.metrics import worst_slab_counts, worst_slab_coverage
+from guardband.words import plain
 from judged import evidence_of
 from laws import SIGNIFICANCE
 

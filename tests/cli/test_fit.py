@@ -57,7 +57,7 @@ def test_rows_without_target_are_left_out_with_a_count(command, here):
     parquet.write_table(table.set_column(4, "price", price), here / "t.parquet")
     said = command("fit", "t.parquet", "-t", "price", "--preset", "fast", "--check", "0", "--no-report")
     assert said.code == 0, said.err
-    assert "30 of 500 rows are left out since their 'price' is missing." in said.err
+    assert "30 of 500 rows are left out because their 'price' is missing." in said.err
     assert "rows it has seen" in said.out
     assert not (here / "t.html").exists()
 
@@ -109,7 +109,7 @@ def test_a_target_whose_commas_may_mark_thousands_is_refused(command, tmp_path):
         (["-t", "price", "--preset", "slow"], "preset must be"),
         (["-t", "price", "--split-by-time"], "--time"),
         (["-t", "price", "--weight", "town"], "must hold numbers or dates in every row, found text"),
-        (["-t", "price", "--weight", "size"], "must not miss any value"),
+        (["-t", "price", "--weight", "size"], "has a missing value in row"),
         (["-t", "price", "-o", "no/folder.guardband"], "folder that exists"),
         (["-t", "price", "--device", "meta"], "device must be 'auto' or one that torch has here, found 'meta'"),
         (["-t", "price", "--drop", "size,price"], "what is predicted: name another column for --drop"),

@@ -35,7 +35,7 @@ def test_an_infinite_target_is_named_with_its_row_in_the_file(command, small_mod
 def test_a_target_of_numbers_written_as_text_is_read(tmp_path):
     rows = read(tmp_path, pa.array([f"{i}.5" for i in range(N - 1)] + [None]), target="c")
     assert rows.y.to_list() == [i + 0.5 for i in range(N - 1)]
-    assert rows.places.tolist() == list(range(1, N))
+    assert rows.row_numbers.tolist() == list(range(1, N))
 
 
 def test_whole_numbers_of_any_size_are_a_target(tmp_path):
@@ -86,5 +86,5 @@ def test_both_commands_refuse_a_time_of_text(command, small_model, tmp_path):
 def test_a_missing_moment_is_named_with_its_row_in_the_file(tmp_path):
     moments = [float(i) for i in range(N - 1)] + [None]
     rows = read(tmp_path, pa.array(moments), time="c").take(np.arange(20, N))
-    with pytest.raises(ValueError, match="found none in row 40"):
+    with pytest.raises(ValueError, match="missing value in row 40"):
         rows.numbers("c")

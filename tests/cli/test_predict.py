@@ -116,7 +116,7 @@ def test_columns_may_come_in_another_order(command, small_model, tmp_path):
         ),
         (lambda text: text + '1,"Wien",soon,"yes",3\n', "column 'day' held dates"),
         (lambda text: text + '1,"Wien"\n', "line 502 has 2 cells"),
-        (lambda text: text.splitlines()[0] + "\n", "has names of columns, but no rows."),
+        (lambda text: text.splitlines()[0] + "\n", "has column names, but no rows"),
         (lambda text: text + 'inf,"Wien",2024-01-01,"yes",3\n', "must not contain infinity"),
     ],
     ids=["missing", "text", "date", "ragged", "no rows", "infinite"],

@@ -1,4 +1,4 @@
-"""Dates as what recurs, and columns of many categories as places."""
+"""Dates as what recurs, and columns of many categories as indices."""
 
 import datetime
 
@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import guardband as gb
-from guardband.data.codes import YEAR, DateCode, NumberCode, PlaceCode, RobustCode, turned
+from guardband.data.codes import YEAR, DateCode, IndexCode, NumberCode, RobustCode, turned
 from guardband.data.encoder import TableEncoder
 from guardband.data.table import read_table
 
@@ -40,7 +40,7 @@ def test_only_what_tells_more_than_the_day_is_made(first, step, turns):
     (column,) = read_table(moments.to_frame()).columns
     code = DateCode.learn(column, RobustCode)
     assert [turn for turn, _ in code.parts] == turns
-    assert code.encode(column).shape == (100, len(turns))
+    assert code.encode(code.read(column)).shape == (100, len(turns))
     assert code.numbers == len(turns)
     assert DateCode.learn(column, NumberCode).numbers == 0
 
@@ -53,7 +53,7 @@ def frame(n=300):
     return pd.DataFrame({"shop": rare, "x": rng.standard_normal(n), "when": when, "kind": ["u", "v"] * (n // 2)})
 
 
-def test_an_encoder_with_dates_and_places_is_written_and_read():
+def test_an_encoder_with_dates_and_indices_is_written_and_read():
     table = read_table(frame())
     encoder = TableEncoder.learn(table, robust=True)
     assert encoder.kinds == ("category", "number", "date", "category")
@@ -61,21 +61,35 @@ def test_an_encoder_with_dates_and_places_is_written_and_read():
     assert TableEncoder.from_dict(encoder.to_dict()) == encoder
     assert encoder.encode(table).shape == (300, 5 + 1 + 2 + 1)
     (size,) = encoder.sizes
-    places = encoder.encode(table)[:, -1]
-    assert set(places[[299, 298]]) == {0.0}
-    assert places.max() == size - 1 == places[5]
+    indices = encoder.encode(table)[:, -1]
+    assert set(indices[[299, 298]]) == {0.0}
+    assert indices.max() == size - 1 == indices[5]
     assert TableEncoder.learn(table, robust=False).sizes == ()
 
 
-def test_categories_with_too_few_rows_have_no_place():
+@pytest.mark.parametrize("robust", [False, True])
+def test_numpy_and_torch_encode_alike(robust):
+    """But for rounding: torch divides by a number by multiplying with its inverse."""
+    table = read_table(
+        frame().assign(far=[1e300, None] * 150, rare=[f"r{i % 140}" for i in range(300)], b=[True] * 300)
+    )
+    encoder = TableEncoder.learn(table.take(np.arange(200)), robust)
+    rows = encoder.rows(table)
+    expected = encoder.encode(table)
+    assert expected.dtype == np.float32
+    np.testing.assert_array_equal(encoder.encode_rows(rows, np), expected)
+    np.testing.assert_array_max_ulp(encoder.encode_rows(torch.from_numpy(rows), torch).numpy(), expected, maxulp=4)
+
+
+def test_categories_with_too_few_rows_have_no_index():
     cells = [f"{i // 3}" for i in range(330)] + ["once", "twice", "twice"]
     (column,) = read_table(pd.DataFrame({"c": cells})).columns
-    code = PlaceCode.learn(column)
+    code = IndexCode.learn(column)
     assert len(code.categories) == 110
     assert not {"once", "twice"} & set(code.categories)
 
 
-def test_the_network_outside_python_reads_dates_and_places_alike():
+def test_the_network_outside_python_reads_dates_and_indices_alike():
     rows = frame(600)
     y = np.random.default_rng(1).standard_normal(600) + rows["x"].to_numpy()
     model = gb.IntervalRegressor(preset="fast", hidden=(8,), max_epochs=2, random_state=0).fit(rows, y)

@@ -43,11 +43,4 @@ def test_a_reference_survives_json():
     frame = pd.DataFrame({"a": [1.0, np.nan, 3.0], "c": ["x", None, "y"], "d": pd.date_range("2020", periods=3)})
     reference = Reference.learn(read_table(frame), np.array([1.0, 2.0, 3.0]))
     assert Reference.from_dict(json.loads(json.dumps(reference.to_dict()))) == reference
-    assert [column.unit for column in reference.columns if isinstance(column, NumberSummary)] == ["number", "date"]
-
-
-def test_a_summary_from_before_units_were_kept_is_of_numbers():
-    entries = Reference.learn(read_table(np.ones((2, 1))), np.ones(2)).to_dict()
-    for summary in (*entries["columns"], entries["response"]):
-        del summary["unit"]
-    assert Reference.from_dict(entries).columns[0].unit == "number"
+    assert [column.kind for column in reference.columns] == ["number", "category", "date"]

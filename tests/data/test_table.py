@@ -29,16 +29,16 @@ def test_every_library_reads_alike():
     read = [as_lists(read_table(frame)) for frame in frames]
     assert read[0] == read[1] == read[2]
     assert read[0]["number"] == ("number", [1.5, None, 3.0])
-    assert read[0]["yes"] == ("number", [1.0, 0.0, 1.0])
-    assert read[0]["town"] == ("mixed", ["Wien", None, "Graz"])
+    assert read[0]["yes"] == ("boolean", [1.0, 0.0, 1.0])
+    assert read[0]["town"] == ("category", ["Wien", None, "Graz"])
     assert read[0]["day"][1][1] - read[0]["day"][1][0] == 2
 
 
 def test_categoricals_are_categories_even_of_numbers_written_as_text():
     frame = pd.DataFrame({"c": pd.Categorical(["a", "b", None])})
-    assert as_lists(read_table(frame)) == {"c": ("mixed", ["a", "b", None])}
+    assert as_lists(read_table(frame)) == {"c": ("category", ["a", "b", None])}
     assert as_lists(read_table(pl.DataFrame({"c": ["a", "b"]}, schema={"c": pl.Categorical}))) == {
-        "c": ("mixed", ["a", "b"])
+        "c": ("category", ["a", "b"])
     }
 
 
@@ -66,7 +66,7 @@ def test_masked_entries_are_missing():
 
 def test_object_arrays_may_mix_text_and_numbers():
     encoder = TableEncoder.learn(read_table(np.array([["a", 1], ["b", 2]], dtype=object)))
-    assert [type(code).__name__ for code in encoder.codes] == ["CategoryCode", "NumberCode"]
+    assert [type(code).__name__ for code in encoder.codes] == ["OneHotCode", "NumberCode"]
 
 
 def test_a_cell_is_the_same_whatever_stands_around_it():

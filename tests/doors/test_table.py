@@ -438,7 +438,7 @@ def test_pickle_round_trip(model, small):
 
 
 def test_progress_is_shown_only_when_asked(small, capsys, monkeypatch):
-    monkeypatch.setattr("guardband.doors.progress.PATIENCE_S", 0)
+    monkeypatch.setattr("guardband.progress.PATIENCE_S", 0)
     quick(verbose=True).fit(*small)
     assert "epoch 5 of at most 5" in capsys.readouterr().err
     quick().fit(*small)

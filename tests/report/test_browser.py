@@ -30,7 +30,7 @@ def made(tmp_path_factory):
         }
     )
     model = gb.IntervalRegressor(hidden=(8,), epochs=2, random_state=0).fit(rng.random((300, 2)), rng.random(300))
-    group = Column("shop & co", "mixed", rng.choice(np.array(["north", 'so"uth'], dtype=object), 2000))
+    group = Column("shop & co", rng.choice(np.array(["north", 'so"uth'], dtype=object), 2000))
     own = document(model, evidence_of(2000, 1000, X=X, group=group))
     return own, write_report(own, tmp_path_factory.mktemp("report") / "page.html")
 

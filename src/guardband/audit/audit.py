@@ -13,9 +13,9 @@ from guardband.audit.drift import Drift, drift_of
 from guardband.audit.evidence import Evidence
 from guardband.audit.families import families_of, worst_slab
 from guardband.audit.strata import Family, Stratum
-from guardband.audit.words import chance, level_name, percent, plain
 from guardband.bands.law import Expectation
 from guardband.data.fingerprint import MOST_OVERLAP
+from guardband.words import chance, level_name, percent, plain
 
 Array = NDArray[np.float64]
 

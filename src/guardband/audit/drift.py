@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from scipy.special import chdtrc
 from scipy.stats import kstwo
 
-from guardband.audit.words import plain
 from guardband.data.reference import CategorySummary, NumberSummary, Reference
 from guardband.data.table import Table, categories_from, numbers_from
+from guardband.words import plain
 
 Array = NDArray[np.float64]
 
@@ -75,7 +75,7 @@ def drift_of(
             if isinstance(summary, CategorySummary):
                 shifts.append(category_shift(summary, categories_from(column)))
             else:
-                shifts.append(number_shift(summary, numbers_from(column, summary.unit)))
+                shifts.append(number_shift(summary, numbers_from(column, summary.kind)))
         limit = significance / len(shifts)
         columns = tuple(sorted((_flagged(shift, limit) for shift in shifts), key=lambda s: (-s.drifted, -s.gap)))
         response = _flagged(number_shift(reference.response, y), significance)

@@ -84,7 +84,7 @@ class Evidence:
         ends = learned.target.to_units(*calibrated.ends(predicted, context))
         prints = fingerprints(table, response)
         columns = [_side("group", group, table.n_rows), _side("time", time, table.n_rows)]
-        dates = [c.name for c in (*table.columns, columns[1]) if c is not None and c.unit == "date"]
+        dates = [c.name for c in (*table.columns, columns[1]) if c is not None and c.numbers_are == "date"]
         return cls(
             table=table,
             y=response,

@@ -15,10 +15,10 @@ from guardband.audit.strata import (
     judge,
     stratum,
 )
-from guardband.audit.words import number
 from guardband.bands.law import Law
-from guardband.data.table import Column, categories_from, has_text, numbers_from
+from guardband.data.table import Column, categories_from, numbers_from
 from guardband.metrics import worst_slab_counts
+from guardband.words import number
 
 ROWS_FOR_SLAB = 10_000
 FEWEST_FOR_SLAB = 40
@@ -58,14 +58,14 @@ def families_of(evidence: Evidence, law: Law, significance: float) -> tuple[Fami
 
 def _as_cells(column: Column) -> Column:
     """Return a column whose numbers are cells, so that each is a label of its own."""
-    if column.kind == "mixed":
+    if column.has_cells:
         return column
     cells = np.array([None if np.isnan(value) else float(value) for value in column.values], dtype=object)
-    return Column(column.name, "mixed", cells)
+    return Column(column.name, cells)
 
 
 def _in_time(column: Column, moments: frozenset[str]) -> Bins:
-    if not has_text(column):
+    if column.kind != "category":
         return bins_of_numbers(numbers_from(column), 10, as_moment if column.name in moments else number)
     cells = categories_from(column)
     order = sorted({cell for cell in cells if cell is not None})

@@ -10,9 +10,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from guardband.audit.words import number, plain
 from guardband.bands.law import Law
-from guardband.data.table import Column, categories_from, has_text, numbers_from
+from guardband.data.table import Column, categories_from, numbers_from
+from guardband.words import number, plain
 
 Array = NDArray[np.float64]
 Places = NDArray[np.int8]
@@ -99,7 +99,7 @@ def stratum(label: str, n: int, covered: int, law: Law, significance: float) -> 
 
 def bins_of_column(column: Column, as_moment: Callable[[float], str] | None = None) -> Bins:
     """Return the ranges of a column of numbers, or the most frequent of its categories."""
-    if has_text(column):
+    if column.kind == "category":
         return bins_of_labels(categories_from(column))
     return bins_of_numbers(numbers_from(column), 5, as_moment or number)
 

@@ -123,7 +123,7 @@ class PredictedGaussian(Predicted):
     deviation: Any
 
     @property
-    def point(self) -> Any:  # type: ignore[override]
+    def point(self) -> Any:
         """The mean."""
         return self.mean
 

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 from guardband.bands.law import Expectation, Law
 from guardband.bands.ranks import average_coverage, coverage_bound, simultaneous_bound
+from guardband.words import at_least, level_name
 
 EXCHANGEABLE = "calibration rows and new rows are exchangeable"
 IDENTICAL = "calibration rows and new rows are independent and identically distributed"
@@ -74,7 +75,9 @@ class Promise(ABC):
     @staticmethod
     def from_dict(entries: Mapping[str, Any]) -> Promise:
         """Return the promise that ``to_dict`` described."""
-        fields = {name: tuple(value) if isinstance(value, list) else value for name, value in entries.items()}
+        fields: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in entries.items()
+        }
         kind = fields.pop("kind")
         if kind not in Promise.kinds:
             raise ValueError(f"There is no promise of the kind {kind!r} here: import the module that defines it first.")
@@ -113,7 +116,7 @@ class NoPromise(Promise):
 
     def headline(self, method: str) -> str:
         """Return that nothing is promised."""
-        return f"Nothing is promised: {method} aims at {percent(self.confidence_level[0])}, but {self.reason}."
+        return f"Nothing is promised: {method} aims at {level_name(self.confidence_level[0])}, but {self.reason}."
 
     def not_promised(self) -> list[str]:
         """Return that nothing at all is."""
@@ -178,7 +181,7 @@ class RankPromise(Promise):
 
     def lines(self, method: str) -> list[str]:
         """Return promise, how, coverage, assumption, and what is not promised."""
-        confidence = percent(1 - self._delta)
+        confidence = level_name(1 - self._delta)
         out = [
             self.sentence(),
             self.how(method),
@@ -211,7 +214,7 @@ class RankPromise(Promise):
         else:
             asked = f", where {_levels(self)} was asked for"
         return (
-            f"Promise: with probability at least {percent(1 - self._delta)} over the draw of the calibration "
+            f"Promise: with probability at least {level_name(1 - self._delta)} over the draw of the calibration "
             f"rows{several}, the intervals cover at least {kept} of all new rows{asked}."
         )
 
@@ -224,14 +227,13 @@ class RankPromise(Promise):
     def headline(self, method: str) -> str:
         """Return the promise of the first level in one or two plain sentences."""
         first, *others = self.confidence_level
-        further = f" The same holds for {', '.join(map(percent, others))}, each with intervals of its own."
+        further = f" The same holds for {', '.join(map(level_name, others))}, each with intervals of its own."
         if self.on_average:
-            said = (
-                f"A new row from the same source falls inside its interval with probability at least {percent(first)}."
-            )
+            chance = level_name(first)
+            said = f"A new row from the same source falls inside its interval with probability at least {chance}."
         else:
             said = (
-                f"With {percent(round(1 - self._delta, 10))} confidence, at least "
+                f"With {level_name(round(1 - self._delta, 10))} confidence, at least "
                 f"{_floored(self.shares()[0])} of all new rows from the same source fall inside their intervals."
             )
         return said + (further if others else "")
@@ -266,27 +268,14 @@ class RankPromise(Promise):
         return tuple(1.0 if whole else value(i) for i, whole in enumerate(self.whole_line))
 
 
-def percent(share: float) -> str:
-    """Return a share as it was written, in percent."""
-    return f"{100 * share:.10g}%"
-
-
-def at_least(share: float) -> str:
-    """Return a share in percent, rounded down: 100% is only said of the whole line."""
-    digits = 2
-    while share < 1 and round(100 * share, digits) >= 100:
-        digits += 1
-    return f"{math.floor(100 * share * 10**digits) / 10**digits:.10g}%"
-
-
 def joined(parts: Iterable[str]) -> str:
     """Return what stands for each level."""
     return " / ".join(parts)
 
 
 def _levels(promise: Promise) -> str:
-    return joined(map(percent, promise.confidence_level))
+    return joined(map(level_name, promise.confidence_level))
 
 
 def _floored(share: float) -> str:
-    return percent(math.floor(1e4 * share) / 1e4)
+    return level_name(math.floor(1e4 * share) / 1e4)

@@ -43,7 +43,8 @@ class Conformal(Rule):
 
     def scores(self, predicted: Any, y: Array, context: Context) -> Array:
         """Return the score of each row, ``(n,)``."""
-        return self.score.of(predicted, y)[0, 0]
+        scores: Array = self.score.of(predicted, y)[0, 0]
+        return scores
 
     def calibration_scores(self, summary: Summary) -> Array:
         """Return the scores of the calibration rows."""

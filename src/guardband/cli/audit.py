@@ -9,7 +9,7 @@ import typer
 
 from guardband.cli.console import Voice, table
 from guardband.cli.options import Device, Json, Quiet, need_roles
-from guardband.cli.places import need_places
+from guardband.cli.paths import need_writable
 
 if TYPE_CHECKING:
     from guardband.cli.labelled import Labelled
@@ -67,7 +67,7 @@ def audit(
     from guardband.report.page import write_report
 
     voice = Voice(quiet, as_json)
-    need_places((recalibrate, report), (model_path, table_path))
+    need_writable((recalibrate, report), (model_path, table_path))
     if not 0 < significance < 1:
         raise ValueError(f"significance must lie strictly between 0 and 1, found {significance}.")
     model, rows = _read(model_path, table_path, target, group, time, device, voice)
@@ -129,7 +129,7 @@ def _recalibrated(model: IntervalRegressor, rows: Labelled, source: Path) -> dic
 
 
 def _tell(found: dict[str, Any], voice: Voice) -> None:
-    from guardband.audit.words import chance
+    from guardband.words import chance
 
     voice.tell(found["verdict"])
     shown = table("level", "rows", "inside", "share", "expected (99%)", "exact test", "mean width", right=range(1, 7))
@@ -186,7 +186,7 @@ def _family(family: dict[str, Any]) -> Any:
 
 
 def _tell_drift(drift: dict[str, Any], voice: Voice) -> None:
-    from guardband.audit.words import chance
+    from guardband.words import chance
 
     columns = drift["columns"]
     if columns is None:

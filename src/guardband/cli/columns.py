@@ -1,17 +1,19 @@
-"""What the columns of a table were read as, in a table of their own, and which of them are of little use."""
+"""What the columns of a table are, in a table of their own, and which of them are of little use."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
 from guardband.cli.console import cell, table
 from guardband.cli.labelled import Labelled
-from guardband.cli.options import listed
-from guardband.data.codes import FEWEST_ROWS, MOST_CATEGORIES, MOST_PLACES
+from guardband.data.codes import FEWEST_ROWS, MOST_INDEXED, MOST_ONE_HOT
+from guardband.data.kinds import Kind, kind_of_type
+from guardband.words import listed
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,36 +28,44 @@ class ColumnView:
     """One column as it was read."""
 
     name: str
-    read_as: str
+    kind: Kind
     role: str
     missing: float
     example: str
     distinct: int
     useless: str | None
 
+    @property
+    def is_crowded(self) -> bool:
+        """Whether there are so many categories that not all are told apart."""
+        return self.kind == "category" and self.distinct > MOST_ONE_HOT
+
+    @property
+    def read_as(self) -> str:
+        """The column in words."""
+        words: str = self.kind
+        if self.kind == "category":
+            counted = f"category, {self.distinct:,} {'kind' if self.distinct == 1 else 'kinds'}"
+            words = counted if self.distinct else "nothing"
+        return f"{words} ({self.role})" if self.role else words
+
 
 def views_of(rows: Labelled) -> list[ColumnView]:
     """Return all columns as they were read."""
-    return [_view(name, rows.table[name], _role(name, rows), rows.n) for name in rows.table.column_names]
+    types = nw.from_native(rows.table, eager_only=True).schema
+    kinds = {name: kind_of_type(dtype) or "category" for name, dtype in types.items()}
+    return [_view(name, kinds[name], rows.table[name], _role(name, rows), rows.n) for name in kinds]
 
 
 def as_table(views: list[ColumnView]) -> Table:
     """Return the columns as a table to print."""
     shown = table("column", "read as", "missing", "example", right=(2,))
     for view in views[:MOST_SHOWN]:
-        read_as = view.read_as if not view.role else f"{view.read_as} ({view.role})"
-        if view.read_as in ("category", "text"):
-            read_as = _counted(view) if not view.role else f"{_counted(view)} ({view.role})"
-        shown.add_row(_short(view.name), read_as, f"{view.missing:.1%}" if view.missing else "", _short(view.example))
+        missing = f"{view.missing:.1%}" if view.missing else ""
+        shown.add_row(_short(view.name), view.read_as, missing, _short(view.example))
     if len(views) > MOST_SHOWN:
         shown.add_row(f"… and {len(views) - MOST_SHOWN:,} more")
     return shown
-
-
-def _counted(view: ColumnView) -> str:
-    if view.distinct == 0:
-        return "nothing"
-    return f"{view.read_as}, {view.distinct:,} {'kind' if view.distinct == 1 else 'kinds'}"
 
 
 def useless_in_words(views: list[ColumnView]) -> str | None:
@@ -68,48 +78,38 @@ def useless_in_words(views: list[ColumnView]) -> str | None:
 
 def crowded_in_words(views: list[ColumnView]) -> str | None:
     """Return one line on columns with so many categories that not all are told apart, or None."""
-    crowded = [view.name for view in views if view.read_as == "text" and not view.role and not view.useless]
+    crowded = [view.name for view in views if view.is_crowded and not view.role and not view.useless]
     if not crowded:
         return None
     verb = "has" if len(crowded) == 1 else "have"
     return (
-        f"{listed(crowded)} {verb} many kinds of text: those with fewer than {FEWEST_ROWS} rows to train on, and those "
-        f"beyond the {MOST_PLACES:,} most frequent, count as one."
+        f"{listed(crowded)} {verb} many categories: those with fewer than {FEWEST_ROWS} training rows, and those "
+        f"beyond the {MOST_INDEXED:,} most frequent, count as one. Leave columns out by --drop."
     )
 
 
-def _view(name: str, column: pa.ChunkedArray, role: str, n: int) -> ColumnView:
+def _view(name: str, kind: Kind, column: pa.ChunkedArray, role: str, n: int) -> ColumnView:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    types, kind = pa.types, column.type
-    if types.is_dictionary(kind):
-        column = column.cast(kind.value_type)
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
     distinct = pc.count_distinct(column).as_py()
-    is_text = types.is_string(column.type) or types.is_large_string(column.type)
-    if types.is_boolean(kind):
-        read_as = "boolean"
-    elif types.is_date(kind) or types.is_timestamp(kind):
-        read_as = "date"
-    elif is_text or types.is_dictionary(kind) or types.is_null(kind):
-        read_as = "category" if distinct <= MOST_CATEGORIES else "text"
-    else:
-        read_as = "number"
     present = column.drop_null()
     example = cell(present[0].as_py()) if len(present) else ""
-    useless = None if role else _useless(present, read_as, distinct, n)
-    return ColumnView(name, read_as, role, column.null_count / n, example, distinct, useless)
+    useless = None if role else _useless(present, kind, distinct, n)
+    return ColumnView(name, kind, role, column.null_count / n, example, distinct, useless)
 
 
-def _useless(present: Any, read_as: str, distinct: int, n: int) -> str | None:
+def _useless(present: Any, kind: Kind, distinct: int, n: int) -> str | None:
     if len(present) == 0:
         return "empty"
     if distinct == 1 and len(present) == n:
         return "always the same"
-    if n >= MOST_CATEGORIES and distinct == n:
-        if read_as == "text":
+    if n >= MOST_ONE_HOT and distinct == n:
+        if kind == "category" and distinct > MOST_ONE_HOT:
             return "another text in each row"
-        if read_as == "number" and _counts(present.to_numpy()):
+        if kind == "number" and _counts(present.to_numpy()):
             return "counts the rows"
     return None
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
 import sys
-import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,12 +11,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from guardband.progress import ProgressBar
+from guardband.words import plain
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-PATIENCE_S = 1.0
-"""Work that is done sooner shows no progress."""
 ENDLESS = 500
 
 
@@ -57,35 +56,8 @@ class Voice:
     @contextmanager
     def progress(self, what: str, total: int | None, in_bytes: bool = False) -> Iterator[Callable[[int], None]]:
         """Show how much of long work is done, with the time left, if standard error is a terminal."""
-        from rich.progress import (
-            BarColumn,
-            DownloadColumn,
-            Progress,
-            TextColumn,
-            TimeElapsedColumn,
-            TimeRemainingColumn,
-        )
-
-        if self.quiet or not self.err.is_terminal:
-            yield lambda done: None
-            return
-        counted = DownloadColumn() if in_bytes else TextColumn("{task.completed:,} of {task.total:,} rows")
-        columns = (TextColumn(what), BarColumn(), counted, TimeElapsedColumn(), TimeRemainingColumn())
-        bar = Progress(*columns, console=self.err, transient=True)
-        task, began, shown = bar.add_task(what, total=total), time.monotonic(), False
-
-        def advance(done: int) -> None:
-            nonlocal shown
-            if not shown and time.monotonic() - began > PATIENCE_S:
-                bar.start()
-                shown = True
-            bar.update(task, completed=done)
-
-        try:
-            yield advance
-        finally:
-            if shown:
-                bar.stop()
+        with ProgressBar(not self.quiet and self.err.is_terminal, "bytes" if in_bytes else "rows") as bar:
+            yield lambda done: bar.update(what, done, total)
 
 
 def _console(is_terminal: bool, stderr: bool) -> Console:
@@ -100,7 +72,7 @@ def _print(console: Console, thing: Any) -> None:
 
 
 def table(*columns: str, title: str | None = None, right: Sequence[int] = ()) -> Table:
-    """Return an empty table; the columns at these places are numbers."""
+    """Return an empty table; the columns of these indices are numbers."""
     from rich import box
     from rich.table import Table
 
@@ -110,25 +82,8 @@ def table(*columns: str, title: str | None = None, right: Sequence[int] = ()) ->
     return made
 
 
-def plain(value: Any) -> Any:
-    """Return nested values for JSON: numpy's numbers as Python's, what is not finite as None."""
-    if isinstance(value, dict):
-        return {str(key): plain(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(entry) for entry in value]
-    value = value.item() if hasattr(value, "item") else value
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def number(value: float) -> str:
-    """Return a number in at most five digits, or all of them where it is large, and an infinite one as such."""
-    if math.isinf(value):
-        return "-inf" if value < 0 else "inf"
-    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:,.5g}"
-
-
 def cell(value: Any) -> str:
-    """Return a cell of a table in short: whole numbers without a point, dates without the hour where there is none."""
+    """Return a cell of a table in short: whole numbers without a point, dates without the hour if there is none."""
     if value is None:
         return ""
     if isinstance(value, float):

@@ -9,7 +9,7 @@ import typer
 
 from guardband.cli.console import Voice, table
 from guardband.cli.options import Quiet
-from guardband.cli.places import make_folder
+from guardband.cli.paths import make_folder
 
 
 def demo(

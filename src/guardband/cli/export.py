@@ -10,7 +10,7 @@ import typer
 
 from guardband.cli.console import Voice
 from guardband.cli.options import Json, Quiet
-from guardband.cli.places import need_places
+from guardband.cli.paths import need_writable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,7 +44,7 @@ def export(
     need_packages("onnx", "onnx", "onnxscript")
     need_packages("tables", "pyarrow")
     voice = Voice(quiet, as_json)
-    need_places((onnx,), (model_path,))
+    need_writable((onnx,), (model_path,))
     from guardband.doors.export import export_onnx
     from guardband.doors.model_file import load
 
@@ -111,9 +111,9 @@ def rows_like(model: IntervalRegressor) -> pa.Table:
     import numpy as np
     import pyarrow as pa
 
-    from guardband.data.codes import CategoryCode, DateCode, NumberCode, PlaceCode
+    from guardband.data.codes import Categories, DateCode, IndexCode, NumberCode
     from guardband.data.encoder import TableEncoder
-    from guardband.data.words import DAY_US
+    from guardband.data.text_cells import DAY_US
 
     random = np.random.default_rng(0)
     encoder = model.fitted_.learned.encoder
@@ -121,9 +121,9 @@ def rows_like(model: IntervalRegressor) -> pa.Table:
     codes = encoder.codes if isinstance(encoder, TableEncoder) else [NumberCode(0.0, 1.0, 0.0, False)] * len(names)
     columns = []
     for code in codes:
-        marks_missing = isinstance(code, PlaceCode | DateCode) or code.marks_missing
+        marks_missing = isinstance(code, IndexCode | DateCode) or code.marks_missing
         missing = random.random(ROWS) < (0.1 if marks_missing else 0)
-        if isinstance(code, CategoryCode | PlaceCode):
+        if isinstance(code, Categories):
             words = np.array([*code.categories, "never seen"], dtype=object)
             columns.append(pa.array(random.choice(words, ROWS), pa.string(), mask=missing))
         else:

@@ -21,7 +21,7 @@ from guardband.cli.options import (
     need_roles,
     preset_in,
 )
-from guardband.cli.places import need_places
+from guardband.cli.paths import need_writable
 from guardband.methods.registry import method_names
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def fit(
     if no_report and report is not None:
         raise ValueError("--no-report and --report exclude each other: give one of them.")
     page = None if no_report else report or output.parent / f"{output.stem}.html"
-    need_places((output, page), (table_path,))
+    need_writable((output, page), (table_path,))
     if split_by_time and time is None:
         raise ValueError("--split-by-time needs to know the column of time: name it by --time.")
     levels = None if not level else levels_in(level)

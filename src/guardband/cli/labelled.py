@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guardband.cli.console import Voice
-from guardband.data.disk import DiskTable, read_whole, typed
-from guardband.data.text_cells import CellError, Kind, column_of, doubt_on
+from guardband.data.disk import DiskTable, read_whole
+from guardband.data.kinds import Kind, column_of, doubt_on, kind_of_type
+from guardband.data.text_cells import CellError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,10 +26,10 @@ Rows = NDArray[np.intp]
 
 @dataclass(frozen=True)
 class Labelled:
-    """Rows with a known outcome: all columns that were read, which of them say what, and the places of the rows."""
+    """Rows with a known outcome: all columns that were read, what they are for, and the row numbers in the file."""
 
     table: pa.Table
-    places: Rows
+    row_numbers: Rows
     features: tuple[str, ...]
     target: str
     group: str | None = None
@@ -59,14 +60,15 @@ class Labelled:
         import pyarrow as pa
 
         column = self.table[name]
-        if not (_is_number(column.type) or _is_date(column.type)):
+        kind = _kind(column)
+        if kind not in ("number", "boolean", "date"):
             raise ValueError(
                 f"The column {name!r} must hold numbers or dates in every row, found {_in_words(column.type)}."
             )
         if column.null_count:
-            row = self.places[column.is_null().index(True).as_py()]
-            raise ValueError(f"The column {name!r} must not miss any value, found none in row {row:,}.")
-        if _is_date(column.type):
+            row = self.row_numbers[column.is_null().index(True).as_py()]
+            raise ValueError(f"The column {name!r} has a missing value in row {row:,}: fill it in, or remove the row.")
+        if kind == "date":
             column = column.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
         values: NDArray[np.float64] = column.cast(pa.float64(), safe=False).to_numpy()
         return values
@@ -76,11 +78,11 @@ class Labelled:
         from guardband.audit.evidence import Evidence
 
         sides = {"group": self.side(self.group), "time": self.side(self.time)}
-        return Evidence.of(model, self.X, self.y, places=self.places, **sides)
+        return Evidence.of(model, self.X, self.y, places=self.row_numbers, **sides)
 
     def take(self, rows: Rows) -> Labelled:
         """Return some of the rows."""
-        return replace(self, table=self.table.take(rows), places=self.places[rows])
+        return replace(self, table=self.table.take(rows), row_numbers=self.row_numbers[rows])
 
     def _series(self, name: str) -> Any:
         return nw.from_native(self.table, eager_only=True)[name]
@@ -99,63 +101,35 @@ def read_labelled(
 ) -> Labelled:
     """Return the rows of a file whose outcome is there, and say how many others there are.
 
-    ``kinds`` says what the features held when a model was fitted; without it that is found out.
+    ``kinds`` says what the features were when a model was fitted; without it that is found out.
     """
     import pyarrow as pa
 
     wanted = list(dict.fromkeys([*features, target, *(name for name in (group, time, weight) if name)]))
-    read: list[str] = wanted if kinds is None else [name for name in wanted if name not in kinds]
     with voice.progress(f"Reading {disk.label}", disk.total, in_bytes=disk.is_text) as advance:
-        if kinds is None:
-            whole = read_whole(disk, read, advance)
-            table, remarks = whole.table, whole.remarks
-        else:
-            table, remarks = _read_as(disk, wanted, read, kinds, advance)
-    for remark in remarks:
+        whole = read_whole(disk, wanted, advance, kinds)
+    table = whole.table
+    for remark in whole.remarks:
         voice.note(remark)
     if time is not None:
-        _need_time(table[time].type, time)
+        _need_time(table[time], time)
     outcome = _numbers(table[target], target, disk)
     table = table.set_column(table.column_names.index(target), target, outcome)
     missing = outcome.null_count
     if missing == table.num_rows:
         raise ValueError(f"The target {target!r} is missing in every row of {disk.label}.")
     if missing:
-        voice.note(f"{missing:,} of {table.num_rows:,} rows are left out since their {target!r} is missing.")
+        voice.note(f"{missing:,} of {table.num_rows:,} rows are left out because their {target!r} is missing.")
         table = table.filter(outcome.is_valid())
-    places = np.flatnonzero(np.asarray(outcome.is_valid())) + 1
-    return Labelled(pa.table(table), places, tuple(features), target, group, time, weight)
+    row_numbers = np.flatnonzero(np.asarray(outcome.is_valid())) + 1
+    return Labelled(pa.table(table), row_numbers, tuple(features), target, group, time, weight)
 
 
-def _read_as(disk: DiskTable, wanted: list[str], read: list[str], kinds: dict[str, Kind], advance: Any) -> Any:
-    """Return a table whose features are read as a model did, and whose other columns are read afresh."""
-    import pyarrow as pa
-
-    parts, first, others = [], 0, []
-    for batch, done in disk.batches(wanted):
-        parts.append(typed(batch, kinds, disk, first))
-        others.append(batch.select(read))
-        first += len(batch)
-        advance(done)
-    rest = read_whole(_given(disk, others), read)
-    table = pa.concat_tables([part.cast(parts[0].schema) for part in parts])
-    for name in read:
-        table = table.append_column(name, rest.table[name])
-    return table, rest.remarks
-
-
-def _given(disk: DiskTable, batches: list[Any]) -> DiskTable:
-    """Return a table of columns that were read already."""
-    names = tuple(batches[0].schema.names) if batches else ()
-    return DiskTable(disk.label, names, None, disk.dialect, lambda columns: iter([(batch, 0) for batch in batches]))
-
-
-def _need_time(kind: Any, time: str) -> None:
-    import pyarrow as pa
-
-    if not _is_date(kind) and (pa.types.is_boolean(kind) or not _is_number(kind)):
+def _need_time(column: Any, time: str) -> None:
+    if _kind(column) not in ("number", "date"):
+        found = _in_words(column.type)
         raise ValueError(
-            f"The column {time!r} of --time must hold numbers, or dates such as 2024-12-31, found {_in_words(kind)}."
+            f"The column {time!r} of --time must hold numbers, or dates such as 2024-12-31, found {found}."
         )
 
 
@@ -169,35 +143,29 @@ def _numbers(column: Any, target: str, disk: DiskTable) -> Any:
         if doubt:
             raise ValueError(f"The target {target!r} must hold numbers, and in {disk.label} {doubt}.")
         try:
-            column = column_of(cells, "number", disk.decimal_comma)
+            column = pa.chunked_array([column_of(cells, "number", disk.decimal_comma)])
         except CellError as error:
             raise ValueError(
-                f"The target {target!r} must hold numbers, found {error.text!r} in row {error.place + 1:,} of "
+                f"The target {target!r} must hold numbers, found {error.text!r} in row {error.index + 1:,} of "
                 f"{disk.label}."
             ) from None
-    if not _is_number(column.type):
+    if _kind(column) not in ("number", "boolean"):
         raise ValueError(f"The target {target!r} must hold numbers, found {column.type}.")
     numbers = column.cast(pa.float64(), safe=False)
-    place = pc.index(pc.is_inf(numbers), True).as_py()
-    if place >= 0:
+    first = pc.index(pc.is_inf(numbers), True).as_py()
+    if first >= 0:
         raise ValueError(
-            f"The target {target!r} must hold finite numbers, found {numbers[place].as_py()} in row {place + 1:,} of "
+            f"The target {target!r} must hold finite numbers, found {numbers[first].as_py()} in row {first + 1:,} of "
             f"{disk.label}."
         )
     return pc.if_else(pc.is_nan(numbers), pa.scalar(None, pa.float64()), numbers)
 
 
-def _is_number(kind: Any) -> bool:
-    import pyarrow as pa
-
-    types = pa.types
-    return any(is_so(kind) for is_so in (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean))
-
-
-def _is_date(kind: Any) -> bool:
-    import pyarrow as pa
-
-    return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
+def _kind(column: Any) -> Kind | None:
+    """Return what a column is, None for times of day and durations: they are neither an outcome nor an order."""
+    dtype = nw.from_native(column, series_only=True).dtype
+    kind = kind_of_type(dtype)
+    return None if kind == "number" and dtype.is_temporal() else kind
 
 
 def _in_words(kind: Any) -> str:

@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from guardband.words import listed
+
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but the result, warnings and errors.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object, for scripts.")]
 Device = Annotated[str, typer.Option(help="auto (a GPU if there is one), cpu, cuda, or any name that torch knows.")]
@@ -74,9 +76,3 @@ def need_column(name: str, names: Sequence[str], what: str, label: str) -> None:
     near = [by_case[own] for own in difflib.get_close_matches(name.lower(), by_case, n=3, cutoff=0.5)]
     hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"its columns are {listed(names, 10)}."
     raise ValueError(f"{label} has no column {name!r} for {what}: {hint}")
-
-
-def listed(names: Sequence[str], most: int = 5) -> str:
-    """Return names with quotes and commas, the last ones only counted where they are many."""
-    shown = ", ".join(map(repr, names[:most]))
-    return shown if len(names) <= most else f"{shown} and {len(names) - most:,} more"

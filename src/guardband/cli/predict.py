@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from guardband.cli.console import Voice
-from guardband.cli.options import Device, Json, Quiet, levels_in, listed
-from guardband.cli.places import need_places
+from guardband.cli.options import Device, Json, Quiet, levels_in
+from guardband.cli.paths import need_writable
+from guardband.words import listed
 
 if TYPE_CHECKING:
     from guardband.cli.stream import Inputs
@@ -54,14 +55,14 @@ def predict(
     if as_json and output == STANDARD:
         raise ValueError("--json and the table cannot both go to standard output: write the table to a file by -o.")
     place = None if output == STANDARD else Path(output)
-    need_places((place,), (model_path, table_path))
+    need_writable((place,), (model_path, table_path))
     disk = open_table(table_path)
     from guardband.doors.model_file import load
 
     model = load(model_path, device=device)
     inputs = Inputs.of(model, disk)
     if disk.dialect is not None and disk.dialect.is_latin:
-        voice.note(f"Some text of {disk.label} is no UTF-8: {LATIN}")
+        voice.note(f"Some text of {disk.label} is not UTF-8: {LATIN}")
     if inputs.extra:
         some = "1 column is" if len(inputs.extra) == 1 else f"{len(inputs.extra):,} columns are"
         voice.note(f"{some} no input of the model, and kept: {listed(inputs.extra)}.")

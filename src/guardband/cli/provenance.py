@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from guardband.cli.options import listed
+from guardband.words import listed
 
 if TYPE_CHECKING:
     from guardband.cli.labelled import Labelled

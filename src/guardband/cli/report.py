@@ -10,7 +10,7 @@ import typer
 
 from guardband.cli.console import Voice
 from guardband.cli.options import Json, Quiet
-from guardband.cli.places import make_folder, need_places
+from guardband.cli.paths import make_folder, need_writable
 
 
 def report(
@@ -53,7 +53,7 @@ def _of_model(source: Path, output: Path | None, figures: Path | None) -> tuple[
             "`guardband audit MODEL TABLE --report PAGE`."
         )
     page, drawn = output or source.with_suffix(".html"), []
-    need_places((page,), (source,))
+    need_writable((page,), (source,))
     if figures is not None:
         from guardband.report.figures import write_figures
 
@@ -71,7 +71,7 @@ def _of_run(source: Path, output: Path | None, figures: Path | None) -> tuple[Pa
     need_packages("experiments", "matplotlib", "pandas", "pyarrow")
     if not (source / "run.json").exists():
         raise ValueError(f"{source} is no folder of `guardband reproduce`: it has no run.json.")
-    need_places((output,), (source / "run.json",))
+    need_writable((output,), (source / "run.json",))
     if figures is not None:
         make_folder(figures)
     page, _ = draw(Folder(source))

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from guardband.cli.console import cell, number, table
+from guardband.cli.console import cell, table
+from guardband.words import level_name, number
 
 if TYPE_CHECKING:
     from guardband.cli.labelled import Labelled
@@ -38,7 +39,7 @@ def sample_of(model: IntervalRegressor, rows: Labelled) -> list[dict[str, Any]]:
 def sample_table(sample: list[dict[str, Any]], target: str, what: str) -> Any:
     """Return the rows as a table to print."""
     features, levels = list(sample[0]["row"]), list(sample[0]["intervals"])
-    columns = [*features, "point", *(f"{100 * float(level):.10g}% interval" for level in levels), target]
+    columns = [*features, "point", *(f"{level_name(float(level))} interval" for level in levels), target]
     shown = table(*columns, title=f"{len(sample)} {what}", right=range(len(features), len(columns)))
     for row in sample:
         ends = [f"{number(low)} to {number(high)}" for low, high in row["intervals"].values()]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from guardband.data.disk import DiskTable, typed
-from guardband.data.text_cells import Kind, as_text
+from guardband.data.kinds import Kind
+from guardband.data.text_cells import as_text
+from guardband.words import listed
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Inputs:
-    """The columns of a table that a model takes, in its order, and what each holds; the table's others are extra."""
+    """The columns of a table that a model takes, in its order, and what each is; the table's others are extra."""
 
     kinds: dict[str, Kind]
     extra: tuple[str, ...]
@@ -37,8 +39,10 @@ class Inputs:
         names = names or list(disk.names[: len(kinds)])
         missing = [name for name in names if name not in disk.names]
         if missing:
-            few = ", ".join(map(repr, missing[:10])) + (f" and {len(missing) - 10} more" if len(missing) > 10 else "")
-            raise ValueError(f"{disk.label} lacks {len(missing)} of the model's {len(names)} columns: {few}.")
+            raise ValueError(
+                f"{disk.label} lacks {len(missing)} of the model's {len(names)} columns: {listed(missing, 10)}. "
+                "Add them, or fit a model without them."
+            )
         known = set(names)
         return cls(dict(zip(names, kinds, strict=True)), tuple(name for name in disk.names if name not in known))
 
@@ -65,19 +69,11 @@ def _joined(batch: Any, bands: Any, disk: DiskTable) -> pa.Table:
 
     given = [as_text(column) for column in batch.columns] if disk.is_text else batch.columns
     columns = dict(zip(batch.schema.names, given, strict=True))
-    added = columns_of(bands, tuple(columns))
+    added = replace(bands, input_names=tuple(columns)).columns()
     twice = [name for name in added if name in columns]
     if twice:
         raise ValueError(f"{disk.label} has a column {twice[0]!r} already, as if it were predicted before: rename it.")
     return pa.table(columns | {name: pa.array(values) for name, values in added.items()})
-
-
-def columns_of(bands: Any, input_names: tuple[str, ...]) -> dict[str, Any]:
-    """Return the columns to add, by names that the table does not have yet."""
-    from dataclasses import replace
-
-    columns: dict[str, Any] = replace(bands, input_names=input_names).columns()
-    return columns
 
 
 def _matrix(X: pa.Table) -> Any:

@@ -1,1 +1,1 @@
-"""Data: tables, their encoding, the response, and the paper's artificial data."""
+"""Data: tables, their encoding, the target, and the paper's artificial data."""

@@ -1,23 +1,29 @@
-"""How one column becomes numbers, by what was learnt on D1 alone."""
+"""How one column becomes numbers, by what was learnt on the training rows alone.
+
+A code first reads a column as one number for each row, ``(n,)`` in float64, then encodes these as ``(n, width)`` in
+float32. ``xp`` is the library that the numbers belong to, numpy or torch: both spell these functions alike, so that one
+formula serves tables and the network that is exported.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from guardband.data.kinds import Kind
 from guardband.data.table import Column, categories_from, numbers_from
-from guardband.data.words import Unit
 
-Matrix = NDArray[np.float32]
+Array = NDArray[np.float64]
 
-MOST_CATEGORIES = 100
-MOST_PLACES, FEWEST_ROWS = 10_000, 3
-"""Categories of a column with many: at most so many, each with at least so many rows of D1."""
+MOST_ONE_HOT = 100
+MOST_INDEXED, FEWEST_ROWS = 10_000, 3
+"""Categories of a column with many: at most so many, each with at least so many training rows."""
 FURTHEST = 1e6
 MOST_RANGES = 3
 YEAR = 365.2425
@@ -27,138 +33,140 @@ SPANS = {"weekday": 14.0, "season": YEAR}
 
 @dataclass(frozen=True)
 class NumberCode:
-    """Standardised numbers; missing ones get the median, and a column that marks them if D1 had any."""
+    """Standardised numbers; missing ones get the median, and a column that marks them if training rows had any."""
 
     center: float
     scale: float
     fill: float
     marks_missing: bool
-    unit: Unit = "number"
-
-    @property
-    def numbers(self) -> int:
-        """How many of the columns made, the first ones, are robust numbers."""
-        return 0
+    kind: Kind = "number"
+    numbers: ClassVar[int] = 0
+    """How many of the columns made, the first ones, are robust numbers."""
 
     @classmethod
     def learn(cls, column: Column) -> NumberCode:
-        """Return the code learnt on the rows of D1."""
-        values = numbers_from(column, column.unit)
+        """Return the code learnt on the training rows."""
+        values = numbers_from(column, column.kind)
         present = values[~np.isnan(values)]
         if len(present) == 0:
-            return cls(0.0, 1.0, 0.0, marks_missing=False, unit=column.unit)
+            return cls(0.0, 1.0, 0.0, marks_missing=False, kind=column.kind)
         center, scale = cls.measure(present)
-        return cls(center, scale or 1.0, float(np.median(present)), len(present) < len(values), column.unit)
+        return cls(center, scale or 1.0, float(np.median(present)), len(present) < len(values), column.kind)
 
     @staticmethod
-    def measure(present: NDArray[np.float64]) -> tuple[float, float]:
-        """Return the middle of values and their scale, 0 where they do not vary."""
+    def measure(present: Array) -> tuple[float, float]:
+        """Return the middle of values and their scale, 0 if they do not vary."""
         return center_and_scale(present)
 
-    def encode(self, column: Column) -> Matrix:
+    def read(self, column: Column) -> Array:
+        """Return the numbers, NaN for missing."""
+        return numbers_from(column, self.kind)
+
+    def encode(self, values: Any, xp: Any = np) -> Any:
         """Return ``(n, 1)``, or ``(n, 2)`` with the mark of missing values."""
-        values = numbers_from(column, self.unit)
-        missing = np.isnan(values)
-        with np.errstate(over="ignore"):
-            standard = (np.where(missing, self.fill, values) - self.center) / self.scale
+        missing = xp.isnan(values)
+        with _quiet(xp):
+            standard = (xp.where(missing, self.fill, values) - self.center) / self.scale
         # A value a million deviations away says no more than that, and keeps single precision finite.
-        standard = np.clip(standard, -FURTHEST, FURTHEST)
-        parts = [standard, missing] if self.marks_missing else [standard]
-        return np.stack(parts, axis=1).astype(np.float32)
+        standard = _single(xp.clip(standard, -FURTHEST, FURTHEST), xp)
+        return xp.stack([standard, _single(missing, xp)] if self.marks_missing else [standard], 1)
 
 
 @dataclass(frozen=True)
 class RobustCode(NumberCode):
-    """Numbers less their median, in interquartile ranges, with values far out drawn in smoothly to at most three."""
+    """Numbers less their median, in interquartile ranges, with extreme values compressed smoothly to at most three."""
 
-    @property
-    def numbers(self) -> int:
-        """How many of the columns made, the first ones, are robust numbers."""
-        return 1
+    numbers: ClassVar[int] = 1
 
     @staticmethod
-    def measure(present: NDArray[np.float64]) -> tuple[float, float]:
-        """Return median and interquartile range, or half of the whole range where that is nothing but rounding."""
+    def measure(present: Array) -> tuple[float, float]:
+        """Return median and interquartile range, or half of the whole range if that is nothing but rounding."""
         low, center, high = (float(q) for q in np.quantile(present, [0.25, 0.5, 0.75]))
         rounding = 10 * np.finfo(float).eps * float(np.abs(present).max())
         return center, next((s for s in (high - low, float(np.ptp(present)) / 2) if s > rounding), 0.0)
 
-    def encode(self, column: Column) -> Matrix:
+    def encode(self, values: Any, xp: Any = np) -> Any:
         """Return ``(n, 1)``, or ``(n, 2)`` with the mark of missing values."""
-        encoded = super().encode(column)
-        encoded[:, 0] /= np.sqrt(1 + (encoded[:, 0] / MOST_RANGES) ** 2)
-        return encoded
+        encoded = super().encode(values, xp)
+        first = encoded[:, :1]
+        return xp.concatenate([first / xp.sqrt(1 + (first / MOST_RANGES) ** 2), encoded[:, 1:]], 1)
 
 
 @dataclass(frozen=True)
-class CategoryCode:
-    """One column per frequent category of D1, one for its rare ones, one for missing values.
-
-    A category that D1 did not hold counts as rare; where D1 had no rare ones, it is a row of zeros.
-    """
+class Categories:
+    """A list of categories; a row is its index there, -1 if it is not among them, NaN if it is missing."""
 
     categories: tuple[str, ...]
+    kind: ClassVar[Kind] = "category"
+    numbers: ClassVar[int] = 0
+
+    def read(self, column: Column) -> Array:
+        """Return the index of each row."""
+        index: dict[str | None, float] = {category: float(i) for i, category in enumerate(self.categories)}
+        index[None] = np.nan
+        return np.array([index.get(cell, -1.0) for cell in categories_from(column)])
+
+
+@dataclass(frozen=True)
+class OneHotCode(Categories):
+    """One column per frequent category of the training rows, one for their rare ones, one for missing values.
+
+    A category that training rows did not hold counts as rare; if they had no rare ones, it is a row of zeros.
+    """
+
     has_rare: bool
     marks_missing: bool
-    numbers = 0
 
     @classmethod
-    def learn(cls, column: Column) -> CategoryCode:
-        """Return the code learnt on the rows of D1."""
-        values = categories_from(column)
-        counts = Counter(v for v in values if v is not None)
-        frequent = sorted(counts, key=lambda v: (-counts[v], v))[:MOST_CATEGORIES]
-        return cls(tuple(sorted(frequent)), len(counts) > len(frequent), any(v is None for v in values))
+    def learn(cls, column: Column) -> OneHotCode:
+        """Return the code learnt on the training rows."""
+        cells = categories_from(column)
+        counts = Counter(cell for cell in cells if cell is not None)
+        frequent = sorted(counts, key=lambda cell: (-counts[cell], cell))[:MOST_ONE_HOT]
+        return cls(tuple(sorted(frequent)), len(counts) > len(frequent), None in cells)
 
-    def encode(self, column: Column) -> Matrix:
+    def encode(self, values: Any, xp: Any = np) -> Any:
         """Return ``(n, categories + rare + missing)`` of zeros and ones."""
-        values = categories_from(column)
-        place: dict[str | None, int] = {category: j for j, category in enumerate(self.categories)}
-        width = len(place) + self.has_rare + self.marks_missing
+        missing = xp.isnan(values)
+        known = values[:, None] == xp.arange(len(self.categories), dtype=values.dtype, device=values.device)
+        parts = [known]
+        if self.has_rare:
+            parts.append((~known.any(1) & ~missing)[:, None])
         if self.marks_missing:
-            place[None] = width - 1
-        rare = len(self.categories) if self.has_rare else -1
-        at = np.array([place.get(v, -1 if v is None else rare) for v in values], dtype=np.intp)
-        matrix = np.zeros((len(values), width), dtype=np.float32)
-        known = np.flatnonzero(at >= 0)
-        matrix[known, at[known]] = 1
-        return matrix
+            parts.append(missing[:, None])
+        return _single(xp.concatenate(parts, 1), xp)
 
 
 @dataclass(frozen=True)
-class PlaceCode:
-    """The place of a category in a list, for a network that learns a vector for each; for columns with many.
+class IndexCode(Categories):
+    """The index of a category, for a network that learns a vector for each; for columns with many.
 
-    Place 0 is for rare and unknown ones, the last for missing values.
+    Index 0 is for rare and unknown ones, the last for missing values.
     """
-
-    categories: tuple[str, ...]
-    numbers = 0
 
     @property
     def size(self) -> int:
-        """The number of places."""
+        """The number of indices."""
         return len(self.categories) + 2
 
     @classmethod
-    def learn(cls, column: Column) -> PlaceCode:
-        """Return the code learnt on the rows of D1."""
-        counts = Counter(v for v in categories_from(column) if v is not None)
+    def learn(cls, column: Column) -> IndexCode:
+        """Return the code learnt on the training rows."""
+        counts = Counter(cell for cell in categories_from(column) if cell is not None)
         frequent = sorted((v for v in counts if counts[v] >= FEWEST_ROWS), key=lambda v: (-counts[v], v))
-        return cls(tuple(sorted(frequent[:MOST_PLACES])))
+        return cls(tuple(sorted(frequent[:MOST_INDEXED])))
 
-    def encode(self, column: Column) -> Matrix:
-        """Return ``(n, 1)``: single precision holds places exactly."""
-        place: dict[str | None, int] = {category: j + 1 for j, category in enumerate(self.categories)}
-        place[None] = self.size - 1
-        return np.array([[place.get(v, 0)] for v in categories_from(column)], dtype=np.float32)
+    def encode(self, values: Any, xp: Any = np) -> Any:
+        """Return ``(n, 1)``: single precision holds indices exactly."""
+        return _single(xp.where(xp.isnan(values), self.size - 1, values + 1)[:, None], xp)
 
 
 @dataclass(frozen=True)
 class DateCode:
-    """A moment as the day itself and what recurs: the time of day, the weekday and the season, where they tell more."""
+    """A moment as the day itself and what recurs: the time of day, the weekday and the season, if they tell more."""
 
     parts: tuple[tuple[str, NumberCode], ...]
+    kind: ClassVar[Kind] = "date"
 
     @property
     def numbers(self) -> int:
@@ -167,24 +175,27 @@ class DateCode:
 
     @classmethod
     def learn(cls, column: Column, number: type[NumberCode]) -> DateCode:
-        """Return the code learnt on the rows of D1."""
+        """Return the code learnt on the training rows."""
         days = numbers_from(column, "date")
         present = days[~np.isnan(days)]
         turns = ["day"]
         if len(present):
             turns += ["time"] if np.ptp(turned(present, "time", np)) else []
             turns += [turn for turn, span in SPANS.items() if np.ptp(present) >= span]
-        return cls(tuple((turn, number.learn(Column(column.name, "number", turned(days, turn, np)))) for turn in turns))
+        return cls(tuple((turn, number.learn(Column(column.name, turned(days, turn, np)))) for turn in turns))
 
-    def encode(self, column: Column) -> Matrix:
-        """Return a column for each part, and the mark of missing values if D1 had any."""
-        days = numbers_from(column, "date")
-        made = [code.encode(Column(column.name, "number", turned(days, turn, np))) for turn, code in self.parts]
-        return np.concatenate([part[:, :1] for part in made] + [made[0][:, 1:]], axis=1)
+    def read(self, column: Column) -> Array:
+        """Return the days since 1970, NaN for missing."""
+        return numbers_from(column, "date")
+
+    def encode(self, values: Any, xp: Any = np) -> Any:
+        """Return a column for each part, and the mark of missing values if training rows had any."""
+        made = [code.encode(turned(values, turn, xp), xp) for turn, code in self.parts]
+        return xp.concatenate([part[:, :1] for part in made] + [made[0][:, 1:]], 1)
 
 
 def turned(days: Any, turn: str, xp: Any) -> Any:
-    """Return what recurs of days since 1970, numpy or torch: part of a day, weekday from Monday, part of a year."""
+    """Return what recurs of days since 1970: part of a day, weekday from Monday, part of a year."""
     if turn == "time":
         return xp.remainder(days, 1)
     if turn == "weekday":
@@ -192,34 +203,43 @@ def turned(days: Any, turn: str, xp: Any) -> Any:
     return xp.remainder(days / YEAR, 1) if turn == "season" else days
 
 
-Code = NumberCode | CategoryCode | PlaceCode | DateCode
-KINDS: dict[str, type[NumberCode] | type[CategoryCode] | type[PlaceCode]] = {
+def _single(values: Any, xp: Any) -> Any:
+    return values.astype(np.float32) if xp is np else values.float()
+
+
+def _quiet(xp: Any) -> AbstractContextManager[Any]:
+    """Return what keeps numpy from warning of infinities; torch does not warn, and could not compile that."""
+    return np.errstate(over="ignore") if xp is np else nullcontext()
+
+
+Code = NumberCode | OneHotCode | IndexCode | DateCode
+CODES: dict[str, type[NumberCode] | type[OneHotCode] | type[IndexCode]] = {
     "number": NumberCode,
     "robust": RobustCode,
-    "category": CategoryCode,
-    "place": PlaceCode,
+    "one-hot": OneHotCode,
+    "index": IndexCode,
 }
 
 
 def code_to_dict(code: Code) -> dict[str, Any]:
     """Return a code for JSON."""
     if isinstance(code, DateCode):
-        return {"kind": "date", "parts": [[turn, code_to_dict(part)] for turn, part in code.parts]}
-    (kind,) = (name for name, own in KINDS.items() if type(code) is own)
-    return {"kind": kind} | asdict(code)
+        return {"code": "date", "parts": [[turn, code_to_dict(part)] for turn, part in code.parts]}
+    (name,) = (name for name, own in CODES.items() if type(code) is own)
+    return {"code": name} | asdict(code)
 
 
 def code_from_dict(entries: Mapping[str, Any]) -> Code:
     """Return the code that ``code_to_dict`` described."""
     own: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in entries.items()}
-    kind = own.pop("kind")
-    if kind == "date":
+    name = own.pop("code")
+    if name == "date":
         return DateCode(tuple((turn, code_from_dict(part)) for turn, part in own["parts"]))  # type: ignore[misc]
-    return KINDS[kind](**own)
+    return CODES[name](**own)
 
 
-def center_and_scale(values: NDArray[np.float64]) -> tuple[float, float]:
-    """Return mean and standard deviation, with 0 for the latter where only rounding varies."""
+def center_and_scale(values: Array) -> tuple[float, float]:
+    """Return mean and standard deviation, with 0 for the latter if only rounding varies."""
     largest = float(np.abs(values).max())
     if largest == 0:
         return 0.0, 0.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import csv
+import gzip
 import io
 import re
 import sys
@@ -13,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 from guardband.data.text_cells import decoded
 
@@ -31,16 +32,17 @@ UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 class Stream(io.RawIOBase):
-    """A file read once from its beginning, unpacked where it is gzip; ``taken`` counts its bytes."""
+    """A file read once from its beginning, unpacked if it is gzip."""
 
-    def __init__(self, file: BinaryIO, label: str) -> None:
-        self._file, self._label, self.taken = file, label, 0
-        start = self._take(HEAD)
-        self._unpacker = zlib.decompressobj(wbits=31) if start.startswith(GZIP) else None
-        self._packed, self._ready = (b"", start) if self._unpacker is None else (start, b"")
-        while len(self._ready) < HEAD and (more := self._next()):
-            self._ready += more
-        self.head = self._ready
+    def __init__(self, file: io.BufferedReader, label: str) -> None:
+        self._file, self._label, self._given = file, label, 0
+        self._text = gzip.GzipFile(fileobj=file) if file.peek(len(GZIP)).startswith(GZIP) else file
+        self.head = self._ready = self._read(HEAD)
+
+    @property
+    def taken(self) -> int:
+        """How many bytes of the file were read; of a pipe, how many bytes of text."""
+        return self._file.tell() if self._file.seekable() else self._given
 
     def readable(self) -> bool:
         """Say that this can be read."""
@@ -48,10 +50,10 @@ class Stream(io.RawIOBase):
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
         """Fill a buffer, and return how much of it is filled: nothing at the end."""
-        if not self._ready:
-            self._ready = self._next()
-        size = min(len(buffer), len(self._ready))
-        buffer[:size], self._ready = self._ready[:size], self._ready[size:]
+        text = self._ready or self._read(len(buffer))
+        size = min(len(buffer), len(text))
+        buffer[:size], self._ready = text[:size], text[size:]
+        self._given += size
         return size
 
     def close(self) -> None:
@@ -59,37 +61,13 @@ class Stream(io.RawIOBase):
         self._file.close()
         super().close()
 
-    def _next(self) -> bytes:
-        """Return more of the text, or nothing at the end."""
-        if self._unpacker is None:
-            return self._take(HEAD)
-        while raw := self._packed or self._take(HEAD):
-            if text := self._unpacked(raw):
-                return text
-        if not self._unpacker.eof:
-            raise ValueError(f"{self._label} is cut short: its gzip has no end.")
-        return b""
-
-    def _take(self, size: int) -> bytes:
-        raw = self._file.read(size)
-        self.taken += len(raw)
-        return raw
-
-    def _unpacked(self, raw: bytes) -> bytes:
-        """Return some of the text that is packed, and keep the rest as it is: little may become much."""
-        assert self._unpacker is not None
-        if self._unpacker.eof:  # gzip files may be joined, and padded with zeros
-            raw = raw.lstrip(b"\0")
-            if not raw:
-                self._packed = b""
-                return b""
-            self._unpacker = zlib.decompressobj(wbits=31)
+    def _read(self, size: int) -> bytes:
         try:
-            text = self._unpacker.decompress(raw, HEAD)
-        except zlib.error as error:
-            raise ValueError(f"{self._label} is a damaged gzip file: {error}.") from None
-        self._packed = self._unpacker.unconsumed_tail or self._unpacker.unused_data
-        return text
+            return self._text.read(size)
+        except EOFError:
+            raise ValueError(f"{self._label} is cut short: its gzip has no end. Copy or download it again.") from None
+        except (gzip.BadGzipFile, zlib.error) as error:
+            raise ValueError(f"{self._label} is a damaged gzip file: {error}. Copy or download it again.") from None
 
 
 @dataclass(frozen=True)
@@ -107,7 +85,7 @@ class Dialect:
 
     @property
     def decimal_comma(self) -> bool:
-        """Whether a number may be written with a comma: only where commas do not separate columns."""
+        """Whether a number may be written with a comma: only if commas do not separate columns."""
         return self.separator != ","
 
 
@@ -115,7 +93,7 @@ def sniff(head: bytes, label: str) -> Dialect:
     """Return the dialect of a file that begins so."""
     encoding = "utf-16" if head.startswith(UTF16) else "utf-8"
     if encoding == "utf-8" and b"\0" in head:
-        raise ValueError(f"{label} is no table: CSV (also .gz), Parquet, Arrow and Feather files are read.")
+        raise ValueError(f"{label} is not a table: save it as CSV (also .gz), Parquet, Arrow or Feather.")
     # Latin-1 reads any bytes: what they mean is for each cell apart to tell, as for the cells below.
     text = head.decode(encoding, "ignore") if encoding == "utf-16" else head.removeprefix(BOM).decode("latin-1")
     if not text.strip():
@@ -145,7 +123,7 @@ def _is_utf8(head: bytes) -> bool:
 def csv_blocks(
     stream: Stream, dialect: Dialect, names: Sequence[str], label: str, again: Callable[[], Stream] | None
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows in blocks, every column as bytes; ``again`` opens the file once more, where that can be.
+    """Yield the rows in blocks, every column as bytes; ``again`` opens the file once more, if that can be.
 
     Several threads do not count lines, which errors name: they read what can be read again by one.
     """
@@ -188,7 +166,7 @@ def _in_words(message: str) -> str:
     ragged = re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)", message)
     if ragged:
         row, expected, got = (int(number) for number in ragged.groups())
-        return f"line {row:,} has {got} cells where the names of the columns are {expected}."
+        return f"line {row:,} has {got} cell{'' if got == 1 else 's'}, but the header has {expected}. Correct the line."
     return message.split("\n")[0]
 
 

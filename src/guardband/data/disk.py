@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -10,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from guardband.data.csv_file import Dialect, Stream, csv_blocks, sniff
+from guardband.data.kinds import Kind, column_of, kind_of_text, remark_on
 from guardband.data.packages import need_packages
-from guardband.data.text_cells import CellError, Kind, cells_of, column_of, is_bytes, is_latin, kind_of, remark_on
+from guardband.data.text_cells import CellError, cells_of, is_bytes, is_latin
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,7 +22,7 @@ STANDARD = "-"
 """The name of standard input and of standard output."""
 BATCH_CELLS = 1 << 21
 MOST_ROWS, FEWEST_ROWS = 1 << 15, 1 << 10
-LATIN = "it is read as Latin-1."
+LATIN = "guardband reads it as Latin-1. Save the file as UTF-8 if letters look wrong."
 PARQUET, ARROW, EXCEL = b"PAR1", b"ARROW1", b"PK\x03\x04"
 
 
@@ -54,19 +56,20 @@ class DiskTable:
             rows += len(batch)
             yield batch if columns is None else batch.select(list(columns)), done
         if not rows:
-            raise ValueError(f"{self.label} has names of columns, but no rows.")
+            raise ValueError(f"{self.label} has column names, but no rows: add rows below them.")
 
 
 def open_table(path: str) -> DiskTable:
     """Return the table at a path, or the CSV on standard input for ``-``; the content says what format it is."""
     need_packages("tables", "pyarrow")
     if path == STANDARD:
-        return _open_csv(None, Stream(sys.stdin.buffer, "Standard input"), "Standard input")
+        given: Any = sys.stdin.buffer
+        return _open_csv(None, Stream(io.BufferedReader(given), "Standard input"), "Standard input")
     file = Path(path)
     if file.is_dir():
-        raise ValueError(f"A table must be a file, found the folder {path}.")
+        raise ValueError(f"{path} is a folder: name a file in it.")
     if not file.exists():
-        raise FileNotFoundError(f"There is no table at {path}.")
+        raise FileNotFoundError(f"There is no table at {path}: check the path.")
     if not file.is_file():
         raise ValueError(f"A table must be a file, found {path}, which is read once: pass it by standard input, as -.")
     with file.open("rb") as opened:
@@ -156,7 +159,7 @@ def _open_arrow(path: Path) -> DiskTable:
 
 def _damaged(path: Path, kind: str, error: Exception) -> ValueError:
     reason = str(error).split("\n")[0].rstrip(".")
-    return ValueError(f"{path} begins as {kind}, but cannot be read: {reason}.")
+    return ValueError(f"{path} begins as {kind}, but cannot be read: {reason}. Write or copy the file again.")
 
 
 def batch_rows(columns: int) -> int:
@@ -190,8 +193,13 @@ class ReadTable:
     remarks: tuple[str, ...]
 
 
-def read_whole(disk: DiskTable, columns: Sequence[str], on_batch: Callable[[int], object] = lambda done: None) -> Any:
-    """Return some columns of a table whole; of a CSV, what each holds is decided over all its cells."""
+def read_whole(
+    disk: DiskTable,
+    columns: Sequence[str],
+    on_batch: Callable[[int], object] = lambda done: None,
+    kinds: Mapping[str, Kind] | None = None,
+) -> ReadTable:
+    """Return some columns of a table whole, as what ``kinds`` says; of a CSV, all cells of any other column decide."""
     import pyarrow as pa
 
     parts = []
@@ -199,22 +207,23 @@ def read_whole(disk: DiskTable, columns: Sequence[str], on_batch: Callable[[int]
         parts.append(batch)
         on_batch(done)
     table = pa.Table.from_batches(parts)
+    known: dict[str, Kind | None] = {name: (kinds or {}).get(name) for name in columns}
     if not disk.is_text:
-        return ReadTable(typed(table, dict.fromkeys(columns), disk), ())
+        return ReadTable(typed(table, known, disk), ())
     latin = any(is_latin(chunk) for column in table.columns for chunk in column.chunks)
-    remarks, made = [f"Some text of {disk.label} is no UTF-8: {LATIN}"] if latin else [], []
-    for name in columns:
-        cells = pa.chunked_array([cells_of(chunk) for chunk in table[name].chunks]).combine_chunks()
-        kind = kind_of(cells, disk.decimal_comma)
-        made.append(column_of(cells, kind, disk.decimal_comma))
-        remark = remark_on(cells, disk.decimal_comma) if kind == "category" else None
-        if remark:
-            remarks.append(f"{name!r} {remark}.")
-    return ReadTable(pa.table(made, names=list(columns)), tuple(remarks))
+    remarks = [f"Some text of {disk.label} is not UTF-8: {LATIN}"] if latin else []
+    for i, name in enumerate(columns):
+        if known[name] is None:
+            cells = pa.chunked_array([cells_of(chunk) for chunk in table[name].chunks]).combine_chunks()
+            table = table.set_column(i, name, cells)
+            known[name] = kind_of_text(cells, disk.decimal_comma)
+            remark = remark_on(cells, disk.decimal_comma) if known[name] == "category" else None
+            remarks += [f"{name!r} {remark}."] if remark else []
+    return ReadTable(typed(table, known, disk), tuple(remarks))
 
 
 def typed(table: Any, kinds: Mapping[str, Kind | None], disk: DiskTable, first_row: int = 0) -> pa.Table:
-    """Return the columns named, each as what it held when the model was fitted (None: as it comes)."""
+    """Return the columns named, each as what it was when the model was fitted (None: as it comes)."""
     import pyarrow as pa
 
     made = [_typed(name, table.column(name), kind, disk, first_row) for name, kind in kinds.items()]
@@ -232,6 +241,8 @@ def _typed(name: str, column: Any, kind: Kind | None, disk: DiskTable, first_row
         )
     if types.is_float16(own):
         return column.cast(pa.float32())
+    if types.is_date64(own):
+        column = column.cast(pa.date32())
     if types.is_date(own) or types.is_timestamp(own):
         if kind not in (None, "date"):
             raise ValueError(_retyped(name, kind, "dates"))
@@ -250,10 +261,12 @@ def _typed(name: str, column: Any, kind: Kind | None, disk: DiskTable, first_row
         return column_of(column, kind, disk.decimal_comma)
     except CellError as error:
         raise ValueError(
-            _retyped(name, kind, f"{error.text!r} in row {first_row + error.place + 1:,} of {disk.label}")
+            _retyped(name, kind, f"{error.text!r} in row {first_row + error.index + 1:,} of {disk.label}")
         ) from None
 
 
 def _retyped(name: str, kind: Kind | None, found: str) -> str:
     held = "categories" if kind == "category" else f"{kind}s"
-    return f"The column {name!r} held {held} when the model was fitted, found {found}."
+    return (
+        f"The column {name!r} held {held} when the model was fitted, found {found}: correct it, or fit the model again."
+    )

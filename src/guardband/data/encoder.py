@@ -1,47 +1,52 @@
-"""The encoder: a table becomes a matrix of numbers, by what was learnt on D1 alone."""
+"""The encoder: a table becomes a matrix of numbers, by what was learnt on the training rows alone."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from guardband.data.codes import (
-    MOST_CATEGORIES,
-    CategoryCode,
+    MOST_ONE_HOT,
     Code,
     DateCode,
-    Matrix,
+    IndexCode,
     NumberCode,
-    PlaceCode,
+    OneHotCode,
     RobustCode,
     code_from_dict,
     code_to_dict,
 )
-from guardband.data.table import Column, Table, categories_from, has_text, numbers_from
-from guardband.data.words import Unit
+from guardband.data.kinds import Kind
+from guardband.data.table import Column, Table, categories_from, numbers_from
+from guardband.words import rows_named
 
-Kind = Unit | Literal["category"]
+Matrix = NDArray[np.float32]
+Rows = NDArray[np.float64]
+"""One number for each cell of a table: the number, the days since 1970, or the index of a category."""
 
 
 @dataclass(frozen=True)
 class TableEncoder:
-    """Turns tables with the columns of D1 into matrices ``(n, d)``: robust numbers come first, places last."""
+    """Turns tables with the columns of the training rows into matrices ``(n, d)``: robust numbers first, indices last.
+
+    ``encode`` does so at once; ``rows`` and ``encode_rows`` in two steps, the second also for torch.
+    """
 
     codes: tuple[Code, ...]
 
     @classmethod
     def learn(cls, table: Table, robust: bool = False) -> TableEncoder:
-        """Return the encoder learnt on the rows of D1."""
+        """Return the encoder learnt on the training rows."""
         return cls(tuple(_learn(column, robust) for column in table.columns))
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
-        """What each column of the table was read as."""
-        return tuple(_kind(code) for code in self.codes)
+        """What each column of the table is."""
+        return tuple(code.kind for code in self.codes)
 
     @property
     def numbers(self) -> int:
@@ -50,24 +55,32 @@ class TableEncoder:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """How many places each of the last columns of the matrix has."""
-        return tuple(code.size for code in self.codes if isinstance(code, PlaceCode))
+        """How many indices each of the last columns of the matrix has."""
+        return tuple(code.size for code in self.codes if isinstance(code, IndexCode))
 
     def encode(self, table: Table) -> Matrix:
         """Return the matrix of a table with the same columns."""
-        parts = [code.encode(column) for code, column in zip(self.codes, table.columns, strict=True)]
-        return np.concatenate(self.in_order(parts), axis=1)
+        pairs = zip(self.codes, table.columns, strict=True)
+        encoded: Matrix = self._joined((code.read(column) for code, column in pairs), np)
+        return encoded
 
-    def in_order(self, parts: Sequence[Any]) -> list[Any]:
-        """Return what the codes made, ``(n, width)`` each, in the order of the matrix."""
-        pairs = list(zip(self.codes, parts, strict=True))
-        rest = [part[:, code.numbers :] for code, part in pairs if not isinstance(code, PlaceCode)]
-        places = [part for code, part in pairs if isinstance(code, PlaceCode)]
-        return [part[:, : code.numbers] for code, part in pairs] + rest + places
+    def rows(self, table: Table) -> Rows:
+        """Return one number for each cell, ``(n, columns)``."""
+        return np.stack([code.read(column) for code, column in zip(self.codes, table.columns, strict=True)], axis=1)
+
+    def encode_rows(self, rows: Any, xp: Any) -> Any:
+        """Return the matrix of what ``rows`` returned, as arrays of numpy or torch."""
+        return self._joined((rows[:, i] for i in range(len(self.codes))), xp)
+
+    def _joined(self, columns: Iterable[Any], xp: Any) -> Any:
+        pairs = [(code, code.encode(values, xp)) for code, values in zip(self.codes, columns, strict=True)]
+        numbers = [part[:, : code.numbers] for code, part in pairs]
+        rest = [part[:, code.numbers :] for code, part in pairs if not isinstance(code, IndexCode)]
+        return xp.concatenate(numbers + rest + [part for code, part in pairs if isinstance(code, IndexCode)], 1)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the encoder for JSON."""
-        return {"kind": "table", "codes": [code_to_dict(code) for code in self.codes]}
+        return {"encoder": "table", "codes": [code_to_dict(code) for code in self.codes]}
 
     @classmethod
     def from_dict(cls, entries: Mapping[str, Any]) -> TableEncoder:
@@ -75,18 +88,12 @@ class TableEncoder:
         return cls(tuple(code_from_dict(code) for code in entries["codes"]))
 
 
-def _kind(code: Code) -> Kind:
-    if isinstance(code, DateCode):
-        return "date"
-    return code.unit if isinstance(code, NumberCode) else "category"
-
-
 def _learn(column: Column, robust: bool) -> Code:
     number: type[NumberCode] = RobustCode if robust else NumberCode
-    if has_text(column):
-        many = robust and len(set(categories_from(column)) - {None}) > MOST_CATEGORIES
-        return PlaceCode.learn(column) if many else CategoryCode.learn(column)
-    return DateCode.learn(column, number) if column.unit == "date" else number.learn(column)
+    if column.kind == "category":
+        many = robust and len(set(categories_from(column)) - {None}) > MOST_ONE_HOT
+        return IndexCode.learn(column) if many else OneHotCode.learn(column)
+    return DateCode.learn(column, number) if column.kind == "date" else number.learn(column)
 
 
 @dataclass(frozen=True)
@@ -96,7 +103,7 @@ class PlainNumbers:
     def encode(self, table: Table) -> Matrix:
         """Return the matrix of a table of numbers."""
         for column in table.columns:
-            if has_text(column):
+            if column.kind == "category":
                 raise ValueError(
                     f"A network of your own takes numbers only, found text in the column {column.name!r}: "
                     "encode it first."
@@ -107,11 +114,19 @@ class PlainNumbers:
                     f"A network of your own takes no missing values, found NaN in the column {column.name!r} "
                     f"at {rows_named(missing)}: impute it first."
                 )
-        return np.stack([numbers_from(column) for column in table.columns], axis=1).astype(np.float32)
+        return self.rows(table).astype(np.float32)
+
+    def rows(self, table: Table) -> Rows:
+        """Return one number for each cell, ``(n, columns)``."""
+        return np.stack([numbers_from(column) for column in table.columns], axis=1)
+
+    def encode_rows(self, rows: Any, xp: Any) -> Any:
+        """Return what ``rows`` returned in single precision, as arrays of numpy or torch."""
+        return rows.astype(np.float32) if xp is np else rows.float()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the encoder for JSON."""
-        return {"kind": "plain"}
+        return {"encoder": "plain"}
 
 
 Encoder = TableEncoder | PlainNumbers
@@ -119,11 +134,4 @@ Encoder = TableEncoder | PlainNumbers
 
 def encoder_from_dict(entries: Mapping[str, Any]) -> Encoder:
     """Return the encoder that its ``to_dict`` described."""
-    return TableEncoder.from_dict(entries) if entries["kind"] == "table" else PlainNumbers()
-
-
-def rows_named(rows: NDArray[np.intp], most: int = 5) -> str:
-    """Return rows as words: ``row 3``, or ``rows 3, 8, 9, 12, 15 and 4 more``."""
-    shown = ", ".join(str(row) for row in rows[:most])
-    word = "row" if len(rows) == 1 else "rows"
-    return f"{word} {shown}" if len(rows) <= most else f"{word} {shown} and {len(rows) - most} more"
+    return TableEncoder.from_dict(entries) if entries["encoder"] == "table" else PlainNumbers()

@@ -1,7 +1,8 @@
-"""Row fingerprints: does a calibration row stand among the rows that trained?"""
+"""Row fingerprints: does a calibration row stand among the training rows?"""
 
 from __future__ import annotations
 
+import datetime
 import math
 from contextlib import suppress
 from hashlib import blake2b
@@ -10,13 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guardband.data.table import Table
-from guardband.data.words import Unit, number_in
+from guardband.data.text_cells import boolean_in, days
 from guardband.exceptions import OverlapError
 
 Prints = NDArray[np.uint64]
-
-UNITS: tuple[Unit, ...] = ("boolean", "date")
-"""In what text may say a number, besides the number itself."""
 
 MOST_OVERLAP = 0.05
 """The share of calibration rows that may stand among the training rows, beyond what twins explain.
@@ -29,7 +27,7 @@ def fingerprints(table: Table, y: NDArray[np.float64]) -> Prints:
     """Return one 64-bit number per row of x and y, ``(n,)``: rows equal in single precision have equal ones."""
     prints = np.zeros(table.n_rows, dtype=np.uint64)
     for column in table.columns:
-        prints = _mix(prints, _bits(column.values) if column.kind == "number" else _cell_bits(column.values))
+        prints = _mix(prints, _cell_bits(column.values) if column.has_cells else _bits(column.values))
     return _mix(prints, _bits(y))
 
 
@@ -50,8 +48,8 @@ def refuse_overlap(prints: Prints, training: Prints) -> None:
     found = count_overlap(prints, training)
     if found > allowed:
         raise OverlapError(
-            f"Calibration rows must be new to the network, found {found} of {len(prints)} among the rows that "
-            f"trained it (twins in the table explain at most {allowed}): calibrate on rows held out from fit."
+            f"Calibration rows must be new to the network, found {found} of {len(prints)} among its training rows "
+            f"(equal rows in the table explain at most {allowed}): calibrate on rows held out from fit."
         )
 
 
@@ -82,12 +80,20 @@ def _cell_bits(cells: NDArray[np.object_]) -> Prints:
 
 
 def _one_cell(cell: str | float | None) -> np.uint64:
-    """Return the bits of a number, also where text says one, a moment or truth; otherwise a hash of the text."""
-    for unit in UNITS:
+    """Return the bits of a number, also if text says one, truth or a moment; otherwise a hash of the text.
+
+    A moment may be written in any form of ISO 8601, also in those that are no date in a table: rows are known again
+    after they were read by other programs.
+    """
+    for read in (boolean_in, _day):
         with suppress(ValueError, OverflowError):
-            number = number_in(cell, unit) if isinstance(cell, str) else np.nan if cell is None else cell
+            number = read(cell) if isinstance(cell, str) else np.nan if cell is None else cell
             return np.uint64(_bits(np.array([number]))[0])
     return np.uint64(int.from_bytes(blake2b(str(cell).encode(), digest_size=8).digest()))
+
+
+def _day(text: str) -> float:
+    return days(datetime.datetime.fromisoformat(text))
 
 
 def _mix(prints: Prints, bits: Prints) -> Prints:

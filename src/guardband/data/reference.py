@@ -1,4 +1,4 @@
-"""Reference: what the columns of D1 looked like, so that later rows can be compared with them."""
+"""Reference: a summary of the columns of the training rows, with which later rows are compared."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from guardband.data.table import Column, Table, categories_from, has_text, numbers_from
-from guardband.data.words import Unit
+from guardband.data.kinds import Kind
+from guardband.data.table import Column, Table, categories_from, numbers_from
 
 Array = NDArray[np.float64]
 
 KNOTS = 100
-MOST_CATEGORIES = 200
+MOST_KEPT = 200
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class NumberSummary:
     """Numbers by how many of them lie at or below some knots; ``count`` and ``missing`` are rows.
 
     Knots are about a hundred quantiles, rounded to six digits: any values do, as long as both sides are counted at
-    the same ones. A column of few values keeps them all. ``unit`` says what the numbers count.
+    the same ones. A column of few values keeps them all.
     """
 
     name: str
@@ -32,19 +32,19 @@ class NumberSummary:
     missing: int
     knots: tuple[float, ...]
     at_most: tuple[int, ...]
-    unit: Unit = "number"
+    kind: Kind = "number"
 
     @classmethod
-    def learn(cls, name: str, values: Array, unit: Unit = "number") -> NumberSummary:
+    def learn(cls, name: str, values: Array, kind: Kind = "number") -> NumberSummary:
         """Return the summary of a column's values, NaN for missing."""
         present = np.sort(values[~np.isnan(values)])
         knots: Array = present[np.append(True, present[1:] != present[:-1])[: len(present)]]
         if len(knots) > KNOTS:
-            places = np.linspace(0, len(present) - 1, KNOTS + 1).round().astype(np.intp)
-            knots = np.unique([float(f"{value:.6g}") for value in present[places]])
+            evenly = np.linspace(0, len(present) - 1, KNOTS + 1).round().astype(np.intp)
+            knots = np.unique([float(f"{value:.6g}") for value in present[evenly]])
         at_most = np.searchsorted(present, knots, side="right")
         missing = len(values) - len(present)
-        return cls(name, len(values), missing, tuple(knots.tolist()), tuple(at_most.tolist()), unit)
+        return cls(name, len(values), missing, tuple(knots.tolist()), tuple(at_most.tolist()), kind)
 
 
 @dataclass(frozen=True)
@@ -57,12 +57,13 @@ class CategorySummary:
     categories: tuple[str, ...]
     counts: tuple[int, ...]
     rare: int
+    kind: Kind = "category"
 
     @classmethod
     def learn(cls, name: str, values: list[str | None]) -> CategorySummary:
         """Return the summary of a column's cells, None for missing."""
         counts = Counter(value for value in values if value is not None)
-        kept = sorted(counts, key=lambda value: (-counts[value], value))[:MOST_CATEGORIES]
+        kept = sorted(counts, key=lambda value: (-counts[value], value))[:MOST_KEPT]
         present = sum(counts.values())
         own = tuple(counts[value] for value in kept)
         return cls(name, len(values), len(values) - present, tuple(kept), own, present - sum(own))
@@ -70,14 +71,14 @@ class CategorySummary:
 
 @dataclass(frozen=True)
 class Reference:
-    """The columns of D1 and its response, in summary."""
+    """The columns and the target of the training rows, in summary."""
 
     columns: tuple[NumberSummary | CategorySummary, ...]
     response: NumberSummary
 
     @classmethod
     def learn(cls, table: Table, y: Array) -> Reference:
-        """Return the summary of the rows of D1."""
+        """Return the summary of the training rows."""
         return cls(tuple(_summary(column) for column in table.columns), NumberSummary.learn("response", y))
 
     def to_dict(self) -> dict[str, Any]:
@@ -87,21 +88,17 @@ class Reference:
     @classmethod
     def from_dict(cls, entries: Mapping[str, Any]) -> Reference:
         """Return the reference that ``to_dict`` described."""
-        return cls(tuple(_from_dict(own) for own in entries["columns"]), _number_from_dict(entries["response"]))
+        return cls(tuple(_from_dict(own) for own in entries["columns"]), NumberSummary(**_tuples(entries["response"])))
 
 
 def _summary(column: Column) -> NumberSummary | CategorySummary:
-    if has_text(column):
+    if column.kind == "category":
         return CategorySummary.learn(column.name, categories_from(column))
-    return NumberSummary.learn(column.name, numbers_from(column), column.unit)
+    return NumberSummary.learn(column.name, numbers_from(column), column.kind)
 
 
 def _from_dict(entries: Mapping[str, Any]) -> NumberSummary | CategorySummary:
-    return _number_from_dict(entries) if "knots" in entries else CategorySummary(**_tuples(entries))
-
-
-def _number_from_dict(entries: Mapping[str, Any]) -> NumberSummary:
-    return NumberSummary(**_tuples(entries))
+    return (CategorySummary if entries["kind"] == "category" else NumberSummary)(**_tuples(entries))
 
 
 def _tuples(entries: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The split of rows into D1, which trains, and D2, which calibrates."""
+"""The split of rows into training rows and calibration rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FEWEST_ROWS = 4
 
 
 def split_rows(n: int, calibration_size: float | int | None, random: np.random.RandomState) -> tuple[Rows, Rows]:
-    """Return the rows of D1 and of D2, drawn at random; D2 is empty where ``calibration_size`` is None."""
+    """Return training rows and calibration rows, drawn at random, or all rows to train on if it is None."""
     if n < FEWEST_ROWS:
         raise ValueError(
             f"At least {FEWEST_ROWS} rows are needed to split into training and calibration rows, found n_samples={n}."

@@ -3,36 +3,46 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from guardband.data.words import DAY_US, MISSING, Unit, days, number_in
+from guardband.data.kinds import ONE_TEXT, Kind, kind_of_cells, kind_of_type
+from guardband.data.text_cells import DAY_US, MISSING, days
+from guardband.words import listed
 
-Kind = Literal["number", "mixed"]
 Cell = str | float | None
 
 
 @dataclass(frozen=True)
 class Column:
-    """One column: numbers as float64 with NaN for missing, or mixed cells, each None, a float or text.
+    """One column: numbers as float64 with NaN for missing, or cells as objects, each None, a float or text.
 
-    Whether mixed cells are numbers or categories is for the encoder to learn on D1. ``unit`` says what numbers count.
+    ``numbers_are`` says what its numbers stand for: themselves, truth or days.
     """
 
     name: str
-    kind: Kind
     values: NDArray[Any]
-    unit: Unit = "number"
+    numbers_are: Kind = "number"
+
+    @property
+    def has_cells(self) -> bool:
+        """Whether the values are cells, which may be text."""
+        return self.values.dtype == object
+
+    @cached_property
+    def kind(self) -> Kind:
+        """What these rows are: of cells, some rows may be numbers while others are categories."""
+        return kind_of_cells(self.values, self.numbers_are) if self.has_cells else self.numbers_are
 
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of equal length, and the index where the input has one."""
+    """Columns of equal length, and the index if the input has one."""
 
     columns: tuple[Column, ...]
     n_rows: int
@@ -45,8 +55,7 @@ class Table:
 
     def take(self, rows: NDArray[np.intp]) -> Table:
         """Return the table of some of the rows."""
-        columns = tuple(Column(c.name, c.kind, c.values[rows], c.unit) for c in self.columns)
-        return Table(columns, len(rows))
+        return Table(tuple(replace(column, values=column.values[rows]) for column in self.columns), len(rows))
 
 
 def read_table(X: Any) -> Table:
@@ -63,7 +72,7 @@ def read_table(X: Any) -> Table:
         raise ValueError(f"Found array with 0 feature(s) (shape={shape}) while a minimum of 1 is required.")
     endless = [c.name for c in table.columns if _has_infinity(c)]
     if endless:
-        raise ValueError(f"X must not contain infinity, found it in the column {_listed(endless)}.")
+        raise ValueError(f"X must not contain infinity, found it in the column {listed(endless)}.")
     return table
 
 
@@ -82,18 +91,21 @@ def as_array(values: Any) -> NDArray[Any]:
     return np.asarray(from_tensor(values))
 
 
-def numbers_from(column: Column, unit: Unit = "number") -> NDArray[np.float64]:
-    """Return a column as numbers, reading text where it says numbers of this unit."""
-    if column.kind == "number":
-        if unit == "date" and column.unit != "date" and not np.isnan(column.values).all():
-            raise ValueError(f"The column {column.name!r} held dates when the model was fitted, found numbers.")
+def numbers_from(column: Column, kind: Kind = "number") -> NDArray[np.float64]:
+    """Return a column as numbers of a kind, also those that text says."""
+    if not column.has_cells:
+        if kind == "date" and column.kind != "date" and not np.isnan(column.values).all():
+            raise ValueError(
+                f"The column {column.name!r} held dates when the model was fitted, found numbers: pass dates."
+            )
         return column.values
-    cells = column.values
+    cells, read = column.values, ONE_TEXT[kind]
     try:
-        known = {v: number_in(v, unit) if isinstance(v, str) else np.nan if v is None else v for v in set(cells)}
+        known = {v: read(v) if isinstance(v, str) else np.nan if v is None else v for v in set(cells)}
     except ValueError as error:
         raise ValueError(
-            f"The column {column.name!r} held {unit}s when the model was fitted, found text: {error}."
+            f"The column {column.name!r} held {kind}s when the model was fitted, found text: {error}. "
+            "Correct it, or fit the model again."
         ) from None
     numbers = np.array([known[v] for v in cells], dtype=np.float64)
     if np.isinf(numbers).any():
@@ -104,13 +116,6 @@ def numbers_from(column: Column, unit: Unit = "number") -> NDArray[np.float64]:
 def categories_from(column: Column) -> list[str | None]:
     """Return a column as text, writing whole numbers without a decimal point."""
     return [v if v is None or isinstance(v, str) else None if v != v else _text(v) for v in column.values.tolist()]
-
-
-def has_text(column: Column) -> bool:
-    """Return whether a column holds text, or nothing at all."""
-    return column.kind == "mixed" and (
-        any(isinstance(v, str) for v in column.values) or all(v is None for v in column.values)
-    )
 
 
 def _from_array(array: NDArray[Any]) -> Table:
@@ -133,31 +138,29 @@ def _from_frame(frame: nw.DataFrame[Any]) -> Table:
 
 
 def _frame_column(name: str, series: Any) -> Column:
-    kind = series.dtype
-    if kind.is_numeric() or kind == nw.Boolean:
-        return Column(name, "number", _doubles(series), "boolean" if kind == nw.Boolean else "number")
-    if kind == nw.Date or kind == nw.Datetime:
-        return Column(name, "number", _doubles(series.dt.timestamp("us")) / DAY_US, "date")
-    column = _mixed(name, series.to_list())
-    if kind in (nw.Categorical, nw.Enum):
-        column.values[:] = [_text(v) if isinstance(v, float) else v for v in column.values]
-    return Column(name, "number", numbers_from(column), column.unit) if kind.is_temporal() else column
+    kind, is_temporal = kind_of_type(series.dtype), series.dtype.is_temporal()
+    if kind == "date":
+        return Column(name, _doubles(series.dt.timestamp("us")) / DAY_US, kind)
+    if kind in ("number", "boolean") and not is_temporal:
+        return Column(name, _doubles(series), kind)
+    column = _cells(name, series.to_list(), as_text=kind == "category")
+    return Column(name, numbers_from(column)) if is_temporal else column
 
 
 def _doubles(series: Any) -> NDArray[np.float64]:
-    """Return numbers or truth in double precision, NaN where missing; whole numbers beyond 2**53 are rounded."""
+    """Return numbers or truth in double precision, NaN for missing; whole numbers beyond 2**53 are rounded."""
     exact = series if series.dtype.is_integer() else series.cast(nw.Float64)  # which Arrow would refuse to round
     return np.asarray(exact.to_numpy().astype(np.float64, copy=True))
 
 
 def _column(name: str, values: NDArray[Any]) -> Column:
     if values.dtype.kind in "biuf":
-        return Column(name, "number", values.astype(np.float64), "boolean" if values.dtype.kind == "b" else "number")
-    return _mixed(name, values.tolist() if values.dtype.kind in "OUS" else list(values))
+        return Column(name, values.astype(np.float64), "boolean" if values.dtype.kind == "b" else "number")
+    return _cells(name, values.tolist() if values.dtype.kind in "OUS" else list(values))
 
 
-def _mixed(name: str, values: list[Any]) -> Column:
-    """Return every value as None, a float or text; equal values are looked at once."""
+def _cells(name: str, values: list[Any], as_text: bool = False) -> Column:
+    """Return every value as None, a float or text, or never a float; equal values are looked at once."""
     try:
         known = {v: _cell(v) for v in set(values)}
     except TypeError as error:
@@ -165,10 +168,12 @@ def _mixed(name: str, values: list[Any]) -> Column:
         raise TypeError(
             f"Each cell's argument must be a string or a number, found {strange!r} in the column {name!r}."
         ) from None
+    if as_text:
+        known = {v: _text(cell) if isinstance(cell, float) else cell for v, cell in known.items()}
     cells = np.empty(len(values), dtype=object)
     cells[:] = [known[v] for v in values]
     dates = any(isinstance(v, datetime.date | np.datetime64) for v in known)
-    return Column(name, "mixed", cells, "date" if dates else "number")
+    return Column(name, cells, "date" if dates else "number")
 
 
 def _cell(value: Any) -> Cell:
@@ -212,11 +217,6 @@ def _text(number: float) -> str:
 
 
 def _has_infinity(column: Column) -> bool:
-    if column.kind == "number":
+    if not column.has_cells:
         return bool(np.isinf(column.values).any())
     return any(isinstance(v, float) and np.isinf(v) for v in column.values)
-
-
-def _listed(names: Sequence[str], most: int = 5) -> str:
-    shown = ", ".join(repr(name) for name in names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

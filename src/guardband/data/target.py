@@ -1,4 +1,4 @@
-"""The response: checked at the border, transformed, standardised on D1, and brought back."""
+"""The target: checked at the border, transformed, standardised on the training rows, and brought back."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guardband.data.codes import center_and_scale
-from guardband.data.encoder import rows_named
 from guardband.data.table import as_array
 from guardband.exceptions import TargetWarning, warn
+from guardband.words import rows_named
 
 Array = NDArray[np.float64]
 Transform = Literal["log"]
 
 
 def read_target(y: Any, n_rows: int, first_row: int = 0) -> Array:
-    """Return the response as ``(n,)`` float64; NaN and infinity are refused with the rows named."""
+    """Return the target as ``(n,)`` float64; NaN and infinity are refused with the rows named."""
     array = as_array(y)
     if array.ndim != 1:
         raise ValueError(f"y must be one column of shape (n,), found shape {array.shape}.")
@@ -45,10 +45,10 @@ def read_target(y: Any, n_rows: int, first_row: int = 0) -> Array:
 
 @dataclass(frozen=True)
 class Target:
-    """The scale on which networks learn a response, and the way back to its own units.
+    """The scale on which networks learn a target, and the way back to its own units.
 
     ``work`` units are those after the transform: intervals are calibrated there, since an increasing
-    transform keeps coverage. ``learn`` units are work units standardised on D1.
+    transform keeps coverage. ``learn`` units are work units standardised on the training rows.
     """
 
     transform: Transform | None
@@ -58,14 +58,14 @@ class Target:
     scale: float = 1.0
 
     def learn(self, y: Array) -> Target:
-        """Return the target standardised on the responses of D1."""
+        """Return the target standardised on the training rows."""
         center, scale = center_and_scale(self.to_work(y))
         if scale == 0:
             warn(f"y is constant on the training rows (n = {len(y)}): there is nothing to learn.", TargetWarning)
         return Target(self.transform, self.y_min, self.y_max, center, scale or 1.0)
 
     def to_work(self, y: Array) -> Array:
-        """Return responses in work units, ``(n,) -> (n,)``."""
+        """Return values in work units, ``(n,) -> (n,)``."""
         for bad, rule in (
             (y < self.y_min if self.y_min is not None else None, f"at least y_min = {self.y_min}"),
             (y > self.y_max if self.y_max is not None else None, f"at most y_max = {self.y_max}"),
@@ -77,7 +77,7 @@ class Target:
         return np.log(y) if self.transform == "log" else y
 
     def to_learn(self, y: Array) -> Array:
-        """Return responses in learn units, ``(n,) -> (n,)``."""
+        """Return values in learn units, ``(n,) -> (n,)``."""
         return (self.to_work(y) - self.center) / self.scale
 
     def bands_to_work(self, bands: NDArray[Any]) -> Array:
@@ -85,7 +85,7 @@ class Target:
         return self.center + self.scale * bands.astype(np.float64)
 
     def to_units(self, lower: Array, point: Array, upper: Array) -> tuple[Array, Array, Array]:
-        """Return interval ends and points in the units of the response, rounded outward."""
+        """Return interval ends and points in the target's own units, rounded outward."""
         if self.transform == "log":
             # An error of one unit in the last place of log y is one of |log y| units in y.
             slack = 4 * np.finfo(np.float64).eps

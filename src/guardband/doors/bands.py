@@ -15,11 +15,11 @@ from guardband.bands.levels import Level
 from guardband.bands.predicted import Context, Predicted, PredictedInterval
 from guardband.calibration.calibrated import Block, Calibrated, OnInsufficient
 from guardband.calibration.pav import Average, PavRule
-from guardband.data.encoder import rows_named
 from guardband.data.table import from_tensor
 from guardband.data.target import read_target
 from guardband.methods.method import Guarantee, Method, Request
 from guardband.methods.registry import method_named
+from guardband.words import rows_named
 
 Array = NDArray[np.float64]
 
@@ -89,8 +89,9 @@ class BandCalibrator:
         return self.fit_predicted(_interval(lower, point, upper), y, context=context)
 
     def fit_predicted(self, predicted: Predicted, y: ArrayLike, *, context: Context | None = None) -> BandCalibrator:
-        """Calibrate on held-out predictions of any kind, such as a ``PredictedGaussian``: ``(n,)`` or ``(K, n)`` each."""
-        predicted, response = _with_axes(predicted), read_target(y, len(_with_axes(predicted)))
+        """Calibrate on predictions of any kind, such as a ``PredictedGaussian``: each part ``(n,)`` or ``(K, n)``."""
+        predicted = _with_axes(predicted)
+        response = read_target(y, len(predicted))
         blocks = self._blocks(predicted, response, context or Context())
         on_insufficient = self._request.on_insufficient
         self._calibrated = Calibrated.from_blocks(self._rule, blocks, on_insufficient=on_insufficient)

@@ -37,9 +37,8 @@ from guardband.training.inputs import Inputs, call, map_tensors, split_target
 class GuardedNetwork(nn.Module):
     """A calibrated network: it takes what the network takes and puts out ``(n, 3)``, lower, point, upper.
 
-    For several levels ``(n, 3, L)``. What was calibrated are buffers, and the certificate and how outputs are read are a
-    part of the state, so that ``state_dict`` carries all. Arithmetic is in the network's own precision, single at
-    least, rounded outward.
+    For several levels ``(n, 3, L)``. ``state_dict`` carries the calibration, the certificate, and how outputs are
+    read. Arithmetic is in the network's own precision, single at least, rounded outward.
     """
 
     def __init__(
@@ -57,7 +56,7 @@ class GuardedNetwork(nn.Module):
         self.certificate = certificate
         self.arguments = arguments
         self._rule, self._outputs = rule, outputs
-        self.register_load_state_dict_pre_hook(_refuse_other_state)
+        self.register_load_state_dict_pre_hook(_refuse_other_state)  # type: ignore[no-untyped-call]
         self.eval()
 
     def forward(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -100,7 +99,7 @@ def _extra(state: Tensor) -> dict[str, Any]:
 
 
 def _refuse_other_state(guarded: GuardedNetwork, state: Mapping[str, Any], prefix: str, *others: Any) -> None:
-    """Raise, before anything is changed, unless a state is whole and of a network that was calibrated in the same way."""
+    """Raise, before anything is changed, unless a state is whole and of a network calibrated in the same way."""
     own = guarded.state_dict()
     given = {name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)}
     if own.keys() != given.keys():

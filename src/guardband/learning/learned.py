@@ -26,7 +26,7 @@ class Learned:
 
     ``epochs`` are those that each network kept, ``losses`` their losses on held-out training rows, for networks that
     looked for the best epoch, and ``dead`` says which had a side of no width when they were first trained.
-    ``left_out`` is the copy that did not see each training row, -1 where all did, for copies that were trained on folds.
+    ``left_out`` is the copy that did not see each training row, -1 where all did, for copies trained on folds.
     ``choices`` says in words what was chosen on the training rows.
     """
 

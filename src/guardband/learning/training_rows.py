@@ -17,7 +17,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class TrainingRows:
-    """Rows as networks see them, ``x (n, d)`` and ``y (n,)``, and the seed of all that is random in training on them."""
+    """Rows as networks see them, ``x (n, d)`` and ``y (n,)``, and the seed of what is random in training."""
 
     encoder: Encoder
     target: Target

@@ -11,7 +11,7 @@ CANDIDATES = ((5.0, 0.03), (5.0, 0.1), (5.0, 0.3), (20.0, 0.03), (20.0, 0.1), (2
 
 
 class HighQ(Method):
-    """Lower and upper bound for each level and candidate; the calibration rows pick the shortest that covers enough of it."""
+    """Bounds for each level and candidate; the calibration rows pick the shortest that contain enough of them."""
 
     name = "high-q"
     uses = frozenset[str]()

@@ -23,7 +23,7 @@ from guardband.nn.reading import BoundColumns, GaussianColumns, IntervalColumns,
 
 
 class Head(Reading):
-    """The end of a network, its loss and its reading. Equal heads on the same rows make equal networks, trained once."""
+    """The end of a network, its loss and its reading. Equal heads make equal networks, trained once."""
 
     clip: ClassVar[float | None] = None
     """The largest norm of a gradient, for a loss that needs one."""

@@ -14,8 +14,8 @@ import guardband
 from guardband.audit.audit import Audit, audit
 from guardband.audit.evidence import Evidence
 from guardband.audit.strata import Family
-from guardband.audit.words import number, plain
 from guardband.report.rows import rows_of
+from guardband.words import number, plain
 
 if TYPE_CHECKING:
     from guardband.doors.table import IntervalRegressor

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from guardband.audit.words import level_name
 from guardband.data.files import write_whole
 from guardband.data.packages import need_packages
+from guardband.words import level_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

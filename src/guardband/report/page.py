@@ -7,7 +7,6 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from guardband.audit.words import level_name, number, percent
 from guardband.data.files import write_whole
 from guardband.report.html import asset, skeleton
 from guardband.report.sections import (
@@ -19,6 +18,7 @@ from guardband.report.sections import (
     widths_section,
 )
 from guardband.report.strata import width_text
+from guardband.words import level_name, number, percent
 
 MARKS = {
     "kept": '<circle cx="12" cy="12" r="11"/><path d="M6.5 12.5l3.8 3.8 7.2-8" class="cut"/>',

@@ -12,8 +12,8 @@ from guardband.audit.audit import Audit
 from guardband.audit.evidence import Evidence
 from guardband.audit.families import as_moment
 from guardband.audit.strata import Family
-from guardband.audit.words import number, plain
 from guardband.data.table import Column
+from guardband.words import number, plain
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]

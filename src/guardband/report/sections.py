@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from guardband.audit.words import chance, level_name, number, percent
 from guardband.report.html import table
 from guardband.report.strata import strata_table, width_text
+from guardband.words import chance, level_name, number, percent
 
 DRIFT_ROWS = 25
 

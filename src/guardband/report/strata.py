@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
-from guardband.audit.words import number, percent
 from guardband.report.rows import PLACES
+from guardband.words import number, percent
 
 FLAGS = {"low": "below", "high": "above"}
 

@@ -1,4 +1,4 @@
-"""Where a command writes: what cannot be is refused before any work is done."""
+"""The files that a command writes: if one cannot be written, the command ends before any work is done."""
 
 from __future__ import annotations
 
@@ -10,17 +10,19 @@ from tempfile import NamedTemporaryFile
 from guardband.data.disk import STANDARD
 
 
-def need_places(outputs: Sequence[Path | None], inputs: Sequence[str | Path]) -> None:
+def need_writable(outputs: Sequence[Path | None], inputs: Sequence[str | Path]) -> None:
     """Raise unless each output can be written, is none of the files that are read, and none is written twice."""
-    places = [path for path in outputs if path is not None]
-    for i, path in enumerate(places):
+    paths = [path for path in outputs if path is not None]
+    for i, path in enumerate(paths):
         if not path.parent.is_dir() or (path.exists() and not path.is_file()):
-            raise ValueError(f"Results are written to a file in a folder that exists, found the path {path}.")
+            raise ValueError(
+                f"{path} is not a file in a folder that exists: make the folder, or write to another file."
+            )
         if any(_is_same(path, own) for own in inputs if str(own) != STANDARD):
             raise ValueError(f"{path} is read by this command, and would be lost: write to another file.")
-        if any(_is_same(path, own) for own in places[:i]):
+        if any(_is_same(path, own) for own in paths[:i]):
             raise ValueError(f"Two results would be written to {path}: give each a file of its own.")
-    for path in places:
+    for path in paths:
         _need_room(path)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from guardband.cli.places import make_folder, need_places
+from guardband.cli.paths import make_folder, need_writable
 from guardband.doors.model_file import save
 
 
@@ -39,14 +39,14 @@ AUDIT = ["audit", "m.guardband", "s.csv"]
         (["report", "m.guardband", "-o", "m.guardband"], "m.guardband is read by this command"),
         (["export", "m.guardband", "--onnx", "m.guardband"], "m.guardband is read by this command"),
         ([*FIT, "--report", "/proc/x.html"], "/proc/x.html cannot be written: "),
-        ([*FIT, "-o", "."], "folder that exists, found the path ."),
+        ([*FIT, "-o", "."], ". is not a file in a folder that exists"),
         (["predict", "m.guardband", "s.csv", "-o", "/proc/h.csv"], "/proc/h.csv cannot be written: "),
-        (["report", "m.guardband", "-o", "no/x.html"], "folder that exists, found the path no/x.html."),
+        (["report", "m.guardband", "-o", "no/x.html"], "no/x.html is not a file in a folder that exists"),
         (["report", "m.guardband", "--figures", "s.csv"], "a folder, which s.csv cannot be: File exists."),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_places_are_refused_in_one_line_and_nothing_changes(command, here, arguments, words):
+def test_paths_are_refused_in_one_line_and_nothing_changes(command, here, arguments, words):
     before = contents(here)
     assert words in command(*arguments).complaint
     assert contents(here) == before
@@ -56,18 +56,18 @@ def test_one_file_by_two_names_is_one_file(tmp_path):
     file, link = tmp_path / "t.csv", tmp_path / "link"
     link.symlink_to(file)
     with pytest.raises(ValueError, match="Two results"):
-        need_places((file, link), ())  # neither is there yet
+        need_writable((file, link), ())  # neither is there yet
     file.write_text("")
     for other in (link, tmp_path / "x" / ".." / "t.csv", Path(os.path.relpath(file))):
         (tmp_path / "x").mkdir(exist_ok=True)
         with pytest.raises(ValueError, match="is read by this command"):
-            need_places((None, other), (str(file),))
-    need_places((tmp_path / "other",), (str(file), "-"))
+            need_writable((None, other), (str(file),))
+    need_writable((tmp_path / "other",), (str(file), "-"))
 
 
 def test_a_device_is_no_place_for_a_file():
-    with pytest.raises(ValueError, match="Results are written to a file"):
-        need_places((Path(os.devnull),), ())
+    with pytest.raises(ValueError, match="is not a file in a folder that exists"):
+        need_writable((Path(os.devnull),), ())
 
 
 def test_a_folder_is_made_with_those_around_it_once(tmp_path):

@@ -1,0 +1,101 @@
+"""Numbers, shares and lists in words: the same ones in messages, on the command line, in audits and on the page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+def number(value: float) -> str:
+    """Return a number as people write it: four digits, whole thousands with commas.
+
+    >>> number(1234567.0), number(0.012345), number(12.0), number(float("inf"))
+    ('1,234,567', '0.01235', '12', '∞')
+    """
+    if math.isnan(value):
+        return "missing"
+    if math.isinf(value):
+        return "∞" if value > 0 else "\N{MINUS SIGN}∞"
+    if value == 0:
+        return "0"
+    text = f"{value:,.0f}" if 1000 <= abs(value) < 1e9 else f"{value:.4g}"
+    return text.replace("-", "\N{MINUS SIGN}")
+
+
+def percent(share: float, digits: int = 1) -> str:
+    """Return a share in percent, with fixed digits; 100% is only said of all, 0% of none.
+
+    >>> percent(0.9015), percent(0.9), percent(0.99996), percent(1.0)
+    ('90.2%', '90.0%', '99.996%', '100%')
+    """
+    if share in (0, 1):
+        return f"{100 * share:g}%"
+    while 0 < share < 1 and round(100 * share, digits) in (0, 100):
+        digits += 1
+    # 1803 / 2000 is a little less than 0.9015 in binary, and people round it up.
+    return f"{100 * share + 1e-9:.{digits}f}%"
+
+
+def at_least(share: float) -> str:
+    """Return a share in percent, rounded down: what is said to be reached is reached, and 100% is only said of all.
+
+    >>> at_least(0.90129), at_least(0.9), at_least(0.999996), at_least(1.0)
+    ('90.12%', '90%', '99.9996%', '100%')
+    """
+    digits = 2
+    while share < 1 and round(100 * share, digits) >= 100:
+        digits += 1
+    return f"{math.floor(100 * share * 10**digits) / 10**digits:.10g}%"
+
+
+def level_name(level: float) -> str:
+    """Return a level as it was written.
+
+    >>> level_name(0.9), level_name(0.975)
+    ('90%', '97.5%')
+    """
+    return f"{100 * level:.10g}%"
+
+
+def chance(p: float) -> str:
+    """Return a p-value as text."""
+    return "p < 0.0001" if p < 1e-4 else f"p = {p:.2g}" if p < 0.995 else "p = 1"
+
+
+def rows_named(rows: NDArray[np.intp] | Sequence[int], most: int = 5) -> str:
+    """Return rows by their numbers, the last ones only counted if they are many.
+
+    >>> rows_named([3]), rows_named(range(7))
+    ('row 3', 'rows 0, 1, 2, 3, 4 and 2 more')
+    """
+    return f"{'row' if len(rows) == 1 else 'rows'} {_few([str(row) for row in rows[:most]], len(rows))}"
+
+
+def listed(names: Sequence[str], most: int = 5) -> str:
+    """Return names in quotes, the last ones only counted if they are many.
+
+    >>> listed(["a", "b"]), listed("abc", most=2)
+    ("'a', 'b'", "'a', 'b' and 1 more")
+    """
+    return _few([repr(name) for name in names[:most]], len(names))
+
+
+def _few(shown: Sequence[str], count: int) -> str:
+    more = count - len(shown)
+    return ", ".join(shown) + (f" and {more:,} more" if more else "")
+
+
+def plain(value: Any) -> Any:
+    """Return nested values for JSON: numbers and arrays of numpy as Python's, what is not finite as None."""
+    if isinstance(value, dict):
+        return {str(key): plain(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(entry) for entry in value]
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    return None if isinstance(value, float) and not math.isfinite(value) else value
