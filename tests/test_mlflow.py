@@ -34,7 +34,7 @@ def frame():
 
 @pytest.fixture(scope="module")
 def model(frame):
-    return gb.IntervalRegressor(hidden=(8,), epochs=3, random_state=0).fit(frame, Y)
+    return gb.IntervalRegressor(hidden=(8,), epochs=3, preset="fast", random_state=0).fit(frame, Y)
 
 
 @pytest.fixture(autouse=True)

@@ -24,7 +24,7 @@ SMALL = {"hidden": (32, 32), "random_state": 0}
 
 @pytest.mark.parametrize(("preset", "copies"), [("fast", 2), ("default", 8), ("best", 24)])
 def test_a_preset_is_a_number_of_copies_that_stop_apart(preset, copies):
-    model = gb.IntervalRegressor(preset=preset, **SMALL).fit(X, Y)
+    model = gb.IntervalRegressor(preset=preset, **SMALL).fit(X[:500], Y[:500])
     epochs = model._learned.epochs
     assert len(epochs) == copies
     assert copies == 2 or len(set(epochs)) > 1
@@ -36,7 +36,7 @@ def test_the_number_of_threads_does_not_matter():
     before = torch.get_num_threads()
     for threads in (1, 2):
         torch.set_num_threads(threads)
-        found.append(gb.IntervalRegressor(preset="fast", **SMALL).fit(X, Y).predict(X_NEW))
+        found.append(gb.IntervalRegressor(preset="fast", max_epochs=10, **SMALL).fit(X, Y).predict(X_NEW))
     torch.set_num_threads(before)
     np.testing.assert_array_equal(*found)
 

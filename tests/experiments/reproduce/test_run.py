@@ -13,7 +13,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from guardband.cli import app
+from guardband.cli import app, main
 from guardband.experiments.reproduce import plan as planning
 from guardband.experiments.reproduce.contest import contest
 from guardband.experiments.reproduce.folder import RESULTS, Folder
@@ -121,15 +121,17 @@ def test_the_command_writes_everything(tmp_path, monkeypatch):
     assert not [file for file in out.iterdir() if file.suffix == ".part"]
 
 
-def test_missing_data_is_told_before_anything_is_trained(tmp_path):
-    command = [sys.executable, "-m", "guardband", "reproduce", "house", "--quick"]
-    command += ["--data-dir", str(tmp_path / "none"), "-o", str(tmp_path / "out")]
-    result = subprocess.run(command, capture_output=True, text=True)
-    assert result.returncode == 2
-    assert "house data is absent" in result.stderr
+def test_missing_data_is_told_before_anything_is_trained(tmp_path, monkeypatch, capfd):
+    places = ["--data-dir", str(tmp_path / "none"), "-o", str(tmp_path / "out")]
+    monkeypatch.setattr(sys, "argv", ["guardband", "reproduce", "house", "--quick", *places])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 2
+    said = capfd.readouterr().err
+    assert "house data is absent" in said
     assert not (tmp_path / "out").exists()
     assert not (tmp_path / "none").exists()
-    assert len(result.stderr.strip().splitlines()) == 1
+    assert len(said.strip().splitlines()) == 1
 
 
 def test_ctrl_c_leaves_finished_cells_and_says_how_to_go_on(tmp_path):
