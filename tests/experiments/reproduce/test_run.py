@@ -143,7 +143,7 @@ def test_ctrl_c_leaves_finished_cells_and_says_how_to_go_on(tmp_path):
         time.sleep(0.05)
     time.sleep(2)
     process.send_signal(signal.SIGINT)
-    told, trouble = process.communicate(timeout=60)
+    told, trouble = process.communicate(timeout=300)
     assert process.returncode == 130, trouble
     assert "The same command goes on" in told
     assert "Traceback" not in trouble
@@ -211,7 +211,7 @@ def test_workers_end_with_the_command(tmp_path):
     time.sleep(5)
     process.kill()
     process.wait()
-    end = time.monotonic() + 20
+    end = time.monotonic() + 300  # one that is still importing torch ends after that
     while any(map(alive, workers)) and time.monotonic() < end:
         time.sleep(0.05)
     assert not any(map(alive, workers))
