@@ -10,8 +10,9 @@ PIP := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/pyt
 demo: .venv/demo
 	$(BIN)/guardband demo
 
+# A file's tests stay together, so that what they share is made once, and start in order: the last are short doctests.
 test: lint
-	$(BIN)/python -m pytest -n 2 --durations=15
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=15
 
 lint: .venv/dev
 	$(BIN)/ruff check .

@@ -2,7 +2,7 @@
 
 The README is the first page. A link that leaves docs/ works on a code host; here the file it leads to is carried
 into the site, so that it works there too. ``<!-- options: fit -->`` becomes the options of ``guardband fit``, read
-from the program itself.
+from the program itself. Flowcharts in Mermaid become drawings.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import os
 import re
 from pathlib import Path, PurePosixPath
 from typing import Any
+
+import flowchart
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -39,7 +41,7 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
-    """Lead the page's links to where the files lie in the site, and write out the options of commands."""
+    """Lead links to where the files lie in the site, write out the options of commands, draw flowcharts."""
     source = Path(page.file.abs_src_path)
     home = PurePosixPath(page.file.src_uri).parent
 
@@ -49,7 +51,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
 
     parts = CODE.split(markdown)  # prose at even places, code at odd ones
     parts[::2] = [LINK.sub(moved, part) for part in parts[::2]]
-    return OPTIONS.sub(lambda match: options(match.group(1)), "".join(parts))
+    return flowchart.drawn(OPTIONS.sub(lambda match: options(match.group(1)), "".join(parts)))
 
 
 def options(name: str) -> str:

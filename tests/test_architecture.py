@@ -1,36 +1,21 @@
-"""What holds the package together: imports run one way, public names stay, imports stay cheap."""
+"""What holds the package together: imports run one way and in no circle, public names stay, imports stay cheap."""
 
-import ast
 import subprocess
 import sys
-import time
-from pathlib import Path
+from graphlib import CycleError, TopologicalSorter
 
 import pytest
 
+import architecture
 import guardband as gb
+from imports import LAYERS, Package, part_of
 
-SOURCE = Path(gb.__file__).parent
-
-# Lower layers first; a file may import from its own layer and from those before it.
-LAYERS = [
-    ("exceptions", "words", "progress"),
-    ("bands", "planning", "metrics"),
-    ("data",),
-    ("nn",),
-    ("training",),
-    ("images",),
-    ("calibration",),
-    ("methods",),
-    ("doors",),
-    ("audit",),
-    ("report",),
-    ("experiments", "mlflow"),
-    ("cli", "__main__"),
-]
-LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
+PACKAGE = Package()
+NAMES = [name for name in PACKAGE.files if part_of(name)]
+LEVEL = {"": -1} | {part: level for level, layer in enumerate(LAYERS) for part in layer}
 
 OPTIONAL = {"pandas", "polars", "pyarrow", "matplotlib", "pooch", "onnx", "onnxscript", "mlflow", "PIL", "torchvision"}
+BESIDE_TORCH_AND_SCIKIT_LEARN = {"guardband", "safetensors", "narwhals", "rich"}
 
 PUBLIC = {
     *(
@@ -43,42 +28,131 @@ PUBLIC = {
         "with_intervals",
         "export_onnx",
     ),
-    *("Intervals", "Certificate", "Method", "Wish", "images", "nn", "metrics", "mlflow", "planning"),
+    *("Intervals", "Certificate", "images", "nn", "metrics", "mlflow", "planning"),
+    *("Context", "Cut", "Head", "Method", "NetworkSpec", "Predicted", "Promise", "Request", "Score"),
     *("ModelFileError", "OverlapError", "InsufficientCalibrationError"),
-    *("InsufficientCalibrationWarning", "DegenerateBandWarning", "SlowTrainingWarning", "TargetWarning"),
+    *("InsufficientCalibrationWarning", "DegenerateBandWarning", "RepeatedRowsWarning"),
+    *("SlowTrainingWarning", "TargetWarning"),
 }
 
 
-def imported(path, top_level_only=False):
-    tree = ast.parse(path.read_text())
-    for node in tree.body if top_level_only else ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
+def heads(names):
+    return {name.split(".")[0] for name in names}
 
 
-def layer_of(path):
-    return path.relative_to(SOURCE).with_suffix("").parts[0]
+def test_every_module_has_a_layer():
+    assert {part_of(name) for name in NAMES} == {part for layer in LAYERS for part in layer}
 
 
-FILES = sorted(path for path in SOURCE.rglob("*.py") if path != SOURCE / "__init__.py")
+@pytest.mark.parametrize("name", NAMES)
+def test_imports_run_one_way(name):
+    above = {other for other in PACKAGE.inside(name) if LEVEL[part_of(other)] > LEVEL[part_of(name)]}
+    assert not above
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
-def test_imports_run_one_way(path):
-    own = LEVEL[layer_of(path)]
-    for name in imported(path):
-        if name.startswith("guardband."):
-            assert LEVEL[name.split(".")[1]] <= own, f"{path} imports {name}"
+def circle(graph):
+    """Return names that lead from one to the next and back to the first, if there are such."""
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return set(error.args[1])
+    return set()
 
 
-@pytest.mark.parametrize("layer", ["nn", "training"])
-def test_code_that_trains_imports_nothing_beyond_torch_and_numpy(layer):
+def circle_of_modules(package):
+    return circle({name: package.loads(name) for name in package.files})
+
+
+def test_no_module_waits_for_itself_to_load():
+    assert not circle_of_modules(PACKAGE)
+
+
+def test_no_part_of_the_package_imports_itself_by_way_of_others():
+    assert not circle(architecture.parts(PACKAGE))
+
+
+@pytest.fixture
+def toy(tmp_path):
+    """Return a function that makes a package from the text of its modules."""
+
+    def make(**texts):
+        folder = tmp_path / "toy"
+        for name, text in {"__init__": "", "low/__init__": "", "high/__init__": "", **texts}.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).with_suffix(".py").write_text(text)
+        return Package(folder)
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("statement", "means"),
+    [
+        ("import toy.high.b", "toy.high.b"),
+        ("import toy.high.b as b", "toy.high.b"),
+        ("from toy import high", "toy.high"),
+        ("from toy import __version__", "toy"),
+        ("from toy import Lazy", "toy.high.b"),
+        ("from toy.high import b", "toy.high.b"),
+        ("from toy.high import Name", "toy.high"),
+        ("from toy.high.b import Name", "toy.high.b"),
+        ("from . import c", "toy.low.c"),
+        ("from .c import Name", "toy.low.c"),
+        ("from ..high import b", "toy.high.b"),
+        ("from .. import high", "toy.high"),
+        ("def late():\n    from toy.high import b", "toy.high.b"),
+        ("if TYPE_CHECKING:\n    from toy.high import b", "toy.high.b"),
+        ("try:\n    import torch.nn\nexcept ImportError:\n    pass", "torch.nn"),
+    ],
+)
+def test_every_form_of_import_is_seen(toy, statement, means):
+    root = "if TYPE_CHECKING:\n    from toy.high.b import Lazy as Lazy"
+    package = toy(**{"__init__": root, "low/a": statement, "low/c": "", "high/b": ""})
+    assert package.imports("toy.low.a") == {means}
+    is_late = statement.startswith(("def", "if"))
+    assert package.imports("toy.low.a", loading=True) == (set() if is_late else {means})
+
+
+def test_a_name_used_through_the_package_is_seen(toy):
+    root = "if TYPE_CHECKING:\n    from toy.high.b import Lazy as Lazy"
+    package = toy(**{"__init__": root, "low/a": "import toy as t\nt.Lazy()\nt.__version__", "high/b": ""})
+    assert package.imports("toy.low.a") == {"toy", "toy.high.b"}
+
+
+def test_relative_imports_of_a_package_begin_at_itself(toy):
+    package = toy(**{"low/__init__": "from . import a\nfrom ..high import b", "low/a": "", "high/b": ""})
+    assert package.imports("toy.low") == {"toy.low.a", "toy.high.b"}
+
+
+def test_a_circle_is_found(toy):
+    texts = {"low/a": "from toy.low.b import x", "low/b": "from toy.high import c", "high/c": "import toy.low.a"}
+    assert circle_of_modules(toy(**texts)) == {"toy.low.a", "toy.low.b", "toy.high.c"}
+    texts["high/c"] = "def late():\n    import toy.low.a"
+    assert not circle_of_modules(toy(**texts))
+
+
+def test_a_circle_through_the_package_around_a_module_is_found(toy):
+    texts = {"low/__init__": "from toy.low import a", "low/a": "import toy.high.b", "low/c": ""}
+    assert not circle_of_modules(toy(**texts, **{"high/b": ""}))
+    assert circle_of_modules(toy(**texts, **{"high/b": "import toy.low.c"})) == {"toy.low", "toy.low.a", "toy.high.b"}
+
+
+def test_the_picture_of_the_layers_shows_the_imports():
+    found = architecture.BLOCK.search(architecture.PAGE.read_text()).group()
+    assert found == architecture.drawn(PACKAGE), "the imports have changed: python tests/architecture.py --write"
+
+
+def test_the_picture_leaves_out_what_follows():
+    graph = {"a": {"b", "c", "d"}, "b": {"c"}, "c": set(), "d": {"c"}}
+    assert architecture.reduced(graph) == {"a": {"b", "d"}, "b": {"c"}, "c": set(), "d": {"c"}}
+
+
+@pytest.mark.parametrize("part", ["nn", "training"])
+def test_code_that_trains_imports_nothing_beyond_torch_and_numpy(part):
     allowed = {"torch", "numpy", "guardband", *sys.stdlib_module_names}
-    for path in FILES:
-        if layer_of(path) == layer:
-            assert {name.split(".")[0] for name in imported(path)} <= allowed
+    for name in NAMES:
+        if part_of(name) == part:
+            assert heads(PACKAGE.imports(name)) <= allowed
 
 
 def test_public_names_are_these_and_all_import():
@@ -90,31 +164,23 @@ def test_public_names_are_these_and_all_import():
 
 
 def test_every_optional_package_is_imported_where_it_is_used():
-    for path in FILES:
-        heads = {name.split(".")[0] for name in imported(path, top_level_only=True)}
-        assert not heads & OPTIONAL
+    for name in PACKAGE.files:
+        assert not heads(PACKAGE.imports(name, loading=True)) & OPTIONAL
 
 
-def seconds(*programs, repeat=5):
-    """Return each program's least time, taken in turns so that a busy machine slows all alike."""
-    times = [[] for _ in programs]
-    for _ in range(repeat):
-        for own, code in zip(times, programs, strict=True):
-            started = time.perf_counter()
-            subprocess.run([sys.executable, "-c", code], check=True)
-            own.append(time.perf_counter() - started)
-    return [min(own) for own in times]
+def loaded_by(code):
+    """Return the modules, other than the standard library's, that a program loads in a process of its own."""
+    code += "\nimport sys; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    return {name for name in done.stdout.split() if name.split(".")[0] not in sys.stdlib_module_names}
 
 
-def test_import_costs_little_more_than_torch_and_scikit_learn():
-    all_names = "import guardband as gb; [getattr(gb, name) for name in gb.__all__]"
-    base, ours, every = seconds("import torch, sklearn", "import guardband", all_names)
-    print(f"import torch, sklearn {base:.2f} s; guardband {ours / base:.2f} x, all its names {every / base:.2f} x")
-    assert ours <= 1.3 * base
-    assert every <= 1.3 * base
+def test_import_loads_no_other_package():
+    """``benchmarks/import_time.py`` measures what that saves."""
+    assert loaded_by("import guardband") - loaded_by("") == {"guardband"}
 
 
-def test_help_needs_no_torch():
-    code = "import sys; sys.argv = ['guardband', '--help']\nfrom guardband.cli import main\n"
-    code += "try: main()\nexcept SystemExit: assert 'torch' not in sys.modules and 'sklearn' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+def test_the_public_names_load_little_beside_torch_and_scikit_learn():
+    """No optional package, and of torch, scikit-learn and scipy no part that they do not load themselves."""
+    everything = loaded_by("import guardband as gb; [getattr(gb, name) for name in gb.__all__]")
+    assert heads(everything - loaded_by("import torch, sklearn")) <= BESIDE_TORCH_AND_SCIKIT_LEARN

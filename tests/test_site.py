@@ -91,6 +91,15 @@ def test_each_command_page_shows_the_options_that_the_program_has(site):
             assert option in text, f"{page.name} lacks {option}"
 
 
+def test_a_flowchart_is_drawn_without_a_script_from_elsewhere(site):
+    text = html(site)["CONTRIBUTING.html"]
+    assert "mermaid" not in text
+    assert text.count('<figure class="flowchart">') == 1
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    for arrow in re.findall(r"^    (\w+) --> (.*)$", page, re.MULTILINE):
+        assert all(f"{arrow[0]} imports {name}" in text for name in arrow[1].split(" & "))
+
+
 def test_every_command_has_a_page():
     from typer.main import get_command
 

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -79,26 +78,15 @@ def test_without_a_command_help_is_all_there_is(command):
     assert (said.code, said.err) == (2, "")
 
 
-def test_plan_and_help_need_no_torch():
-    for arguments in (["--help"], ["fit", "--help"], ["plan", "--epsilon", "0.01"]):
-        code = f"import sys; sys.argv = ['guardband', *{arguments}]\nfrom guardband.cli import main\n"
-        code += "try: main()\nexcept SystemExit as end: assert not end.code and 'torch' not in sys.modules"
-        subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
-
-
-def test_help_takes_less_than_half_the_time_of_importing_torch():
-    programs = {
-        "help": [sys.executable, "-m", "guardband", "--help"],
-        "torch": [sys.executable, "-c", "import torch"],
-    }
-    best = dict.fromkeys(programs, float("inf"))
-    for _ in range(5):  # in turns, so that a busy machine slows both alike
-        for name, program in programs.items():
-            started = time.perf_counter()
-            subprocess.run(program, check=True, capture_output=True)
-            best[name] = min(best[name], time.perf_counter() - started)
-    print(f"guardband --help {best['help']:.2f} s, import torch {best['torch']:.2f} s")
-    assert best["help"] < best["torch"] / 2
+@pytest.mark.parametrize("arguments", [("--help",), ("fit", "--help"), ("plan", "--epsilon", "0.01")], ids=" ".join)
+def test_plan_and_help_load_no_heavy_package(arguments):
+    """``benchmarks/import_time.py`` measures what that saves."""
+    spared = {"torch", "sklearn", "narwhals", "pandas", "polars", "pyarrow", "matplotlib", "mlflow", "onnx", "PIL"}
+    spared |= {"numpy", "scipy"} if "--help" in arguments else {"scipy.stats", "scipy.optimize"}
+    code = f"import sys; sys.argv = ['guardband', *{arguments}]\nfrom guardband.cli import main\ntry: main()\n"
+    code += f"except SystemExit as end: sys.exit(end.code or ' '.join({spared} & {{*sys.modules}}) or None)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_completion_offers_methods():

@@ -12,7 +12,7 @@ EXPECTED = {
     ),
 }
 
-SMALL = gb.IntervalRegressor(max_epochs=60)
+SMALL = gb.IntervalRegressor(preset="fast", max_epochs=60)
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -34,9 +34,15 @@ def every_setting(quick):
     return list(seen.values())
 
 
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    """The folder in which the cells keep the images' features for each other."""
+    return tmp_path_factory.mktemp("kept")
+
+
 @pytest.mark.parametrize("cell", every_setting(quick=False), ids=lambda cell: cell.name)
-def test_every_cell_of_the_plan_runs(cell, data_dir, tmp_path, monkeypatch):
-    monkeypatch.setattr("pooch.os_cache", lambda name: tmp_path)
+def test_every_cell_of_the_plan_runs(cell, data_dir, kept, monkeypatch):
+    monkeypatch.setattr("pooch.os_cache", lambda name: kept)
     found = outcome(cell, 0, data_dir, CPU, nothing)
     assert [row["method"] for row in found.rows] == [one.label for one in cell.setting.contestants]
     assert all(0 <= row["coverage"] <= 1 and row["length"] > 0 and math.isfinite(row["mae"]) for row in found.rows)
