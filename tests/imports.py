@@ -17,7 +17,7 @@ LAYERS = [
     ("images",),
     ("calibration",),
     ("methods",),
-    ("learning",),
+    ("learning", "extend"),
     ("doors",),
     ("audit",),
     ("report",),

@@ -28,7 +28,7 @@ PUBLIC = {
         "with_intervals",
         "export_onnx",
     ),
-    *("Intervals", "Certificate", "images", "nn", "metrics", "mlflow", "planning"),
+    *("Intervals", "Certificate", "extend", "images", "nn", "metrics", "mlflow", "planning"),
     *("Context", "Cut", "Head", "Method", "NetworkSpec", "Predicted", "Promise", "Request", "Score"),
     *("ModelFileError", "OverlapError", "InsufficientCalibrationError"),
     *("InsufficientCalibrationWarning", "DegenerateBandWarning", "RepeatedRowsWarning"),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from guardband import extend as extend
     from guardband import images as images
     from guardband import metrics as metrics
     from guardband import mlflow as mlflow
@@ -72,7 +73,7 @@ _HOME = {
     "train": "guardband.doors.train",
     "with_intervals": "guardband.doors.replace",
 }
-_MODULES = ("images", "metrics", "mlflow", "nn", "planning")
+_MODULES = ("extend", "images", "metrics", "mlflow", "nn", "planning")
 
 __all__ = [*_HOME, *_MODULES]
 

@@ -1,0 +1,35 @@
+"""What a method of your own is made of: every extension point, and the parts that guardband's own methods use."""
+
+from guardband.bands.law import Expectation as Expectation
+from guardband.bands.law import Law as Law
+from guardband.bands.levels import Levels as Levels
+from guardband.bands.predicted import Context as Context
+from guardband.bands.predicted import Predicted as Predicted
+from guardband.bands.predicted import PredictedGaussian as PredictedGaussian
+from guardband.bands.predicted import PredictedInterval as PredictedInterval
+from guardband.bands.predicted import PredictedPoint as PredictedPoint
+from guardband.bands.promise import NoPromise as NoPromise
+from guardband.bands.promise import Promise as Promise
+from guardband.bands.promise import RankPromise as RankPromise
+from guardband.calibration.conformal import Conformal as Conformal
+from guardband.calibration.cut import Cut as Cut
+from guardband.calibration.cut import MarginalCut as MarginalCut
+from guardband.calibration.cut import MarginalPromise as MarginalPromise
+from guardband.calibration.cut import PacCut as PacCut
+from guardband.calibration.cut import PacPromise as PacPromise
+from guardband.calibration.cut import RankCut as RankCut
+from guardband.calibration.rule import Calibration as Calibration
+from guardband.calibration.rule import Rule as Rule
+from guardband.calibration.score import Additive as Additive
+from guardband.calibration.score import Residual as Residual
+from guardband.calibration.score import Scaled as Scaled
+from guardband.calibration.score import Score as Score
+from guardband.calibration.summary import Summary as Summary
+from guardband.methods.method import Method as Method
+from guardband.methods.method import NetworkSpec as NetworkSpec
+from guardband.methods.method import Request as Request
+from guardband.nn.heads import Bounds as Bounds
+from guardband.nn.heads import Gaussian as Gaussian
+from guardband.nn.heads import Head as Head
+from guardband.nn.heads import Median as Median
+from guardband.nn.heads import Triple as Triple
