@@ -104,6 +104,17 @@ class PredictedInterval(Predicted):
         return crosses.any(axis=(0, 1)), "lower <= point <= upper"
 
 
+class OneDeviation(PredictedInterval):
+    """A mean and one standard deviation on each side of it: a Gaussian for rules that take intervals."""
+
+    what = "mean and standard deviation"
+    hint = "End the network with gb.nn.GaussianHead."
+
+    def faults(self) -> tuple[Any, str]:
+        """Return which rows have a deviation that is not positive."""
+        return (self.upper <= self.lower).any(axis=(0, 1)), "deviation > 0"
+
+
 @dataclass(frozen=True, eq=False)
 class PredictedPoint(Predicted):
     """A point alone."""

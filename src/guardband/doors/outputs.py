@@ -10,11 +10,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from guardband.bands.predicted import Predicted
+from guardband.bands.predicted import Predicted, PredictedInterval
 from guardband.methods.method import Method, Request
 from guardband.nn.heads import Triple
 from guardband.nn.quantiles import checked_quantiles
-from guardband.nn.reading import BoundColumns, GaussianColumns, IntervalColumns, QuantileColumns, Reading
+from guardband.nn.reading import (
+    BoundColumns,
+    DeviationColumns,
+    GaussianColumns,
+    IntervalColumns,
+    QuantileColumns,
+    Reading,
+)
 from guardband.training.members import at_least_float32
 
 Outputs = Literal["bands", "bounds", "gaussian"] | Sequence[float] | Callable[[Any], Tensor]
@@ -68,7 +75,10 @@ def declared(outputs: Outputs, method: Method, request: Request) -> tuple[Declar
         if outputs not in READINGS:
             words = ", ".join(READINGS)
             raise ValueError(f"outputs must be one of {words}, quantiles or a function, found {outputs!r}.")
-        return Declared(*READINGS[outputs]), request
+        reading, what = READINGS[outputs]
+        if outputs == "gaussian" and method.rule(request).takes is PredictedInterval:
+            reading = DeviationColumns()
+        return Declared(reading, what), request
     if callable(outputs):
         return Declared(*READINGS["bands"], outputs), request
     levels = checked_quantiles(outputs)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from guardband.bands.predicted import Predicted, PredictedGaussian, PredictedInterval, PredictedPoint
+from guardband.bands.predicted import OneDeviation, Predicted, PredictedGaussian, PredictedInterval, PredictedPoint
 
 
 class Reading(ABC):
@@ -54,6 +54,16 @@ class GaussianColumns(Reading):
     def read(self, outputs: Any, xp: Any = np) -> PredictedGaussian:
         """Return the columns as they are."""
         return PredictedGaussian(outputs[..., 0], outputs[..., 1])
+
+
+@dataclass(frozen=True)
+class DeviationColumns(GaussianColumns):
+    """Mean and standard deviation, as an interval of one deviation on each side."""
+
+    def read(self, outputs: Any, xp: Any = np) -> OneDeviation:  # type: ignore[override]
+        """Return the interval."""
+        mean, deviation = super().read(outputs, xp).parts
+        return OneDeviation(mean - deviation, mean, mean + deviation)
 
 
 @dataclass(frozen=True)
