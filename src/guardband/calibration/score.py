@@ -94,7 +94,8 @@ class Residual(Score):
 
     def distance(self, predicted: Predicted, y: Array) -> Array:
         """Return the gap between y and the point."""
-        return np.abs(y - predicted.point)
+        gap: Array = np.abs(y - predicted.point)
+        return gap
 
     def around(self, predicted: Predicted, threshold: Any, xp: Any = np) -> tuple[Any, Any]:
         """Return the point and the threshold on both sides of it."""
@@ -118,7 +119,7 @@ class Additive(Score):
     def distance(self, predicted: PredictedInterval, y: Array) -> Array:
         """Return how far y lies outside, less than zero inside."""
         lower, _, upper = predicted.parts
-        score = np.maximum(lower - y, y - upper)
+        score: Array = np.maximum(lower - y, y - upper)
         if not self.relative:
             return score
         width, beyond = upper - lower, np.where(score > 0, np.inf, -0.5)

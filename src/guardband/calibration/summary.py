@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 Arrays = Mapping[str, Array]
 
+TOGETHER = 16
+"""So many blocks are joined at a time."""
+
 
 @dataclass(frozen=True, eq=False)
 class Summary:
@@ -30,9 +33,9 @@ class Summary:
     def __add__(self, other: Summary) -> Summary:
         totals = {name: total + other.totals[name] for name, total in self.totals.items()}
         blocks = [*self.blocks, *other.blocks]
-        # A block is joined to one before that is no longer: so n rows are copied log n times at most.
-        while len(blocks) > 1 and _length(blocks[-2]) <= _length(blocks[-1]):
-            blocks[-2:] = [_joined(blocks[-2:])]
+        # As many blocks of one size become one, as digits are carried: n rows are copied log n times at most.
+        while len(blocks) >= TOGETHER and _length(blocks[-TOGETHER]) <= _length(blocks[-1]):
+            blocks[-TOGETHER:] = [_joined(blocks[-TOGETHER:])]
         return Summary(self.n + other.n, totals, tuple(blocks))
 
     def rows(self, name: str) -> Array:

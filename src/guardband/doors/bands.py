@@ -146,7 +146,8 @@ class BandCalibrator:
     def _ordered(self, predicted: Predicted, first_row: int = 0) -> Predicted:
         """Return the candidates in the order that the rule expects."""
         order = self._method.order(self._request, predicted.candidates)
-        predicted = predicted.map(lambda part: part[:, order])
+        if order != list(range(len(order))):
+            predicted = predicted.map(lambda part: part[:, order])
         if self._crossing == "sort" and isinstance(predicted, PredictedInterval):
             bands = np.stack(predicted.parts)
             return PredictedInterval(*np.where(np.isnan(bands).any(0), bands, np.sort(bands, axis=0)))
