@@ -669,7 +669,7 @@ def test_what_after_epoch_sees_does_not_change_the_start(monkeypatch):
     real = Squad.epoch
 
     def epoch(self, number, stop):
-        if number == 3 and self._task.size > 1:
+        if number == 3 and self._job.size > 1:
             raise torch.OutOfMemoryError("CUDA out of memory.")
         real(self, number, stop)
 

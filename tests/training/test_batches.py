@@ -3,9 +3,8 @@ import threading
 import pytest
 import torch
 
-from guardband.training.batches import Draw, LoaderBatches, ResidentBatches, Rows, steps_of
+from guardband.training.batches import Draw, LoaderBatches, ResidentBatches, Rows, grouped, steps_of
 from guardband.training.streaming import StreamedBatches
-from guardband.training.task import grouped
 
 CPU = torch.device("cpu")
 

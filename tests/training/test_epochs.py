@@ -14,7 +14,6 @@ from guardband.training.recipe import Recipe
 from guardband.training.search import Search
 from guardband.training.squad import Squad
 from guardband.training.stack import stack
-from guardband.training.task import Task
 
 
 def build(seed):
@@ -133,11 +132,11 @@ def test_held_out_loss_is_one_weighted_mean_whatever_the_blocks(monkeypatch, blo
     weighted = Rows(data.x, data.y, torch.cat([torch.ones(5), torch.zeros(150), torch.rand(45)]))
     loss, held_out = IntervalLoss([0.1]), Draw(torch.arange(3, 200), 0)
     draw = Draw(torch.arange(3), 0)
-    pace = Recipe(epochs=1).pace(1)
-    task = Task((build(0),), loss, pace, torch.device("cpu"), weighted, (draw,), batch_size=13, engine="dense")
+    recipe = Recipe(epochs=1, batch_size=13)
+    one = Job((build(0),), loss, recipe, torch.device("cpu"), weighted, (draw,), engine="dense")
     some, weight = data.x[3:], weighted.weight[3:]
     expected = (loss.rows(build(0)(some)[None], data.y[3:]) * weight).sum(-1) / weight.sum()
-    torch.testing.assert_close(Squad(task).losses([held_out]), expected.detach())
+    torch.testing.assert_close(Squad(one).losses([held_out]), expected.detach())
 
 
 def test_a_diverged_cross_validation_is_refused():

@@ -170,8 +170,8 @@ def test_a_step_that_waits_for_the_device_runs_piece_by_piece_and_says_so():
 
 
 def test_out_of_memory_halves_the_fleet_and_goes_on(monkeypatch):
-    """All of the device's memory but a little is taken, and the plan believes there is plenty."""
-    monkeypatch.setattr("guardband.training.plan.MEMORY_SHARE", 1e3)
+    """All of the device's memory but a little is taken, and the division believes there is plenty."""
+    monkeypatch.setattr("guardband.training.division.MEMORY_SHARE", 1e3)
     torch.manual_seed(0)
     nets = [nn.Sequential(nn.Linear(5, 4000), nn.LayerNorm(4000), TripleHead(4000)).cuda() for _ in range(64)]
     expected = gb.train(copy.deepcopy(nets[:2]), data(2000), IntervalLoss(0.1), epochs=2, batch_size=1000)

@@ -19,12 +19,12 @@ from guardband.doors.training_table import TrainingTable
 from guardband.nn.member_loss import MemberLoss
 from guardband.nn.mixed import LossFunction, describe, stack_losses
 from guardband.training.checkpoint import Checkpoint
-from guardband.training.epochs import AfterEpoch, Job, TrainingInterrupted
+from guardband.training.epochs import TrainingInterrupted, try_a_step
 from guardband.training.inputs import split_target
+from guardband.training.job import AfterEpoch, Job
 from guardband.training.members import State, tensors_of, write_state
-from guardband.training.pace import Schedule, for_each
-from guardband.training.recipe import Recipe
-from guardband.training.task import Precision
+from guardband.training.precision import Precision
+from guardband.training.recipe import Recipe, Schedule, for_each
 
 Networks = TypeVar("Networks", bound=nn.Module | Sequence[nn.Module])
 
@@ -93,7 +93,6 @@ def train(
         schedule=schedule,
         precision=precision,
     )
-    recipe.pace(size)  # refuses settings of another number than the networks
     seeds = for_each(_plain(seed), size, "seed")
     if not all(isinstance(own, int) and 0 <= own < 2**63 for own in seeds):
         raise ValueError(f"seed must be a whole number from 0 to 2**63 - 1, or one per network, found {seed!r:.80}.")
@@ -113,7 +112,7 @@ def train(
         )
     parts = [(members, _part(job, members, seeds)) for members in _of_one_architecture(networks)]
     for _, part in parts if job.rows is not None else []:
-        part.try_a_step()
+        try_a_step(part)
     diverged: list[int] = []
     with FitProgress(verbose) as shown:
         for number, (members, part) in enumerate(parts):
@@ -263,7 +262,7 @@ def _fingerprint(job: Job) -> str:
     for t in tensors:
         digest.update(str((tuple(t.shape), t.dtype)).encode())
         digest.update(t.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
-    schedules = [describe(schedule) for schedule in job.recipe.pace(len(job.networks)).schedule]
+    schedules = [describe(schedule) for schedule in for_each(job.recipe.schedule, job.size, "schedule")]
     settings = replace(job.recipe, schedule=None)
     digest.update(repr((settings, schedules, describe(job.loss), job.seed)).encode())
     return digest.hexdigest()

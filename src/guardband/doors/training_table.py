@@ -12,7 +12,7 @@ from torch import Tensor
 
 from guardband.training.batches import Draw, Rows
 from guardband.training.epochs import FEWEST_TO_HOLD_OUT
-from guardband.training.pace import for_each
+from guardband.training.recipe import for_each
 
 RESIDENT_SHARE = 0.5
 """Rows stay on the host if they would fill more than this share of a GPU's free memory."""

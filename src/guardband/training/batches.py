@@ -78,6 +78,17 @@ class Draw:
         return self.index.index_select(0, torch.randperm(len(self.index), generator=generator))
 
 
+def grouped(draws: Sequence[Draw]) -> list[Draw]:
+    """Return one draw for each group of members, if equal groups follow one another, else one for each member."""
+    runs: list[list[Draw]] = []
+    for draw in draws:
+        if runs and runs[-1][0] is draw:
+            runs[-1].append(draw)
+        else:
+            runs.append([draw])
+    return [run[0] for run in runs] if len({len(run) for run in runs}) == 1 else list(draws)
+
+
 def orders(draws: Sequence[Draw], epoch: int) -> Tensor:
     """Return the order of each group's rows in an epoch, ``(G, n)`` on the host."""
     return torch.stack([draw.order(epoch) for draw in draws])

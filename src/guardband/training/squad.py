@@ -12,12 +12,12 @@ import torch
 from torch import Tensor
 
 from guardband.training.adam import Adam, coefficients
-from guardband.training.batches import Batch, Draw, HeldOut, LoaderBatches, Rows, mixed_seed
+from guardband.training.batches import Batch, Draw, HeldOut, LoaderBatches, Rows, grouped, mixed_seed
 from guardband.training.dense import Dense
 from guardband.training.graph import GraphedStep, out_of_memory
+from guardband.training.job import Job
 from guardband.training.members import State, at_least_float32, member_losses
 from guardband.training.step import Step
-from guardband.training.task import Task, grouped
 
 WARM_UP = 10
 """An average of parameters looks back over a share of the steps so far until these are many times as many."""
@@ -60,33 +60,33 @@ class SquadState:
 class Squad:
     """Networks, their optimiser and their batches."""
 
-    def __init__(self, task: Task) -> None:
-        self._task = task
-        self.members = task.members()
+    def __init__(self, job: Job) -> None:
+        self._job, recipe = job, job.recipe
+        self.members = job.members()
         if not self.members.parameters():
             raise ValueError("A network must have parameters to train, found none.")
         self._adam = Adam(self.members.parameters(), self.members.flat())
-        self._source = task.source()
+        self._source = job.source()
         self._step = Step(
             self.members,
             self._source,
-            task.loss,
+            job.loss,
             self._adam,
-            self._per_member(task.pace.weight_decay) if any(task.pace.weight_decay) else None,
-            self._per_member(task.pace.clip) if min(task.pace.clip) < math.inf else None,
-            task.device,
-            half=task.precision == "bf16" and not isinstance(self.members, Dense),
+            self._per_member(recipe.decays()) if any(recipe.decays()) else None,
+            self._per_member(recipe.limits()) if min(recipe.limits()) < math.inf else None,
+            job.device,
+            half=recipe.precision == "bf16" and not isinstance(self.members, Dense),
         )
-        self._run: Callable[..., None] = GraphedStep(self._step) if task.device.type == "cuda" else self._step
+        self._run: Callable[..., None] = GraphedStep(self._step) if job.device.type == "cuda" else self._step
         self._done = 0
-        self._average = [p.clone() for p in self.members.parameters()] if task.averaging else None
+        self._average = [p.clone() for p in self.members.parameters()] if recipe.averaging else None
         self._judged_by: tuple[list[Draw], Tensor] | None = None
 
     def epoch(self, epoch: int, stop: threading.Event) -> None:
         """Train for one pass over the batches."""
         self.members.train()
-        if not isinstance(self.members, Dense) or self._task.rows is None:  # what is random is dropout, or a loader
-            self.members.seed(mixed_seed(self._task.seed, epoch), self._task.device)
+        if not isinstance(self.members, Dense) or self._job.rows is None:  # what is random is dropout, or a loader
+            self.members.seed(mixed_seed(self._job.seed, epoch), self._job.device)
         per_step = self._coefficients(epoch)
         for i, pieces in enumerate(self._source.pieces(epoch)):
             if stop.is_set():
@@ -96,7 +96,7 @@ class Squad:
             self._run(*pieces, per_step[i])
             self._done += 1
             if self._average is not None:
-                self._follow(self._average, self._task.averaging * len(per_step))
+                self._follow(self._average, self._job.recipe.averaging * len(per_step))
 
     @torch.no_grad()
     def losses(self, held_out: HeldOut) -> Tensor:
@@ -104,20 +104,20 @@ class Squad:
         self.members.train(False)
         with self._averaged():
             try:
-                return self._losses(held_out, 1 if getattr(self._task.loss, "of_a_batch", False) else BLOCKS)
+                return self._losses(held_out, 1 if getattr(self._job.loss, "of_a_batch", False) else BLOCKS)
             except RuntimeError as error:
                 if not out_of_memory(error):
                     raise
             return self._losses(held_out, 1)
 
     def _losses(self, held_out: HeldOut, blocks: int) -> Tensor:
-        total = torch.zeros(self._task.size, dtype=torch.float64, device=self._task.device)
+        total = torch.zeros(self._job.size, dtype=torch.float64, device=self._job.device)
         mass = torch.zeros_like(total)
         for batch in self._blocks(held_out, blocks):
             with self._step.autocast():
                 outputs = at_least_float32(self.members(batch.x))
             weight = torch.ones_like(batch.y) if batch.weight is None else batch.weight
-            total += (member_losses(outputs, batch, self._task.loss) * weight.sum(-1)).double()
+            total += (member_losses(outputs, batch, self._job.loss) * weight.sum(-1)).double()
             mass += weight.sum(-1)
         return (total / mass).float().cpu()
 
@@ -167,12 +167,12 @@ class Squad:
                 torch._foreach_copy_(parameters, own)
 
     def _blocks(self, held_out: HeldOut, blocks: int) -> Iterator[Batch]:
-        size, device, rows = self._task.size, self._task.device, self._task.rows
+        size, device, rows = self._job.size, self._job.device, self._job.rows
         if rows is None:
             source = LoaderBatches(held_out, device, size)
             yield from (source.batch(*pieces) for pieces in source.pieces(0))
             return
-        for part in torch.split(self._positions(list(held_out), rows), blocks * self._task.batch_size, dim=1):
+        for part in torch.split(self._positions(list(held_out), rows), blocks * self._job.recipe.batch_size, dim=1):
             batch = rows.at(part, size)
             weight = None if batch.weight is None else batch.weight.to(device)
             yield Batch(batch.x.to(device), batch.y.to(device), weight)
@@ -186,13 +186,13 @@ class Squad:
 
     def _coefficients(self, epoch: int) -> list[Tensor]:
         """Return Adam's coefficients for the steps of an epoch, one set for all members where their rates agree."""
-        pace = self._task.pace
-        rates = pace.rates(epoch, max(1, self._source.steps()))
-        values = coefficients(rates[:, 0] if pace.same_for_all() else rates, self._done)
+        recipe = self._job.recipe
+        rates = recipe.rates(epoch, max(1, self._source.steps()))
+        values = coefficients(rates[:, 0] if recipe.one_rate() else rates, self._done)
         table = torch.from_numpy(values)
-        if self._task.device.type == "cuda":  # from memory that is not pinned it would wait for the device
-            table = table.pin_memory().to(self._task.device, non_blocking=True)
+        if self._job.device.type == "cuda":  # from memory that is not pinned it would wait for the device
+            table = table.pin_memory().to(self._job.device, non_blocking=True)
         return list(table.unbind(0))
 
     def _per_member(self, values: Sequence[float]) -> Tensor:
-        return torch.tensor(values, dtype=torch.float32, device=self._task.device)
+        return torch.tensor(values, dtype=torch.float32, device=self._job.device)
