@@ -37,7 +37,7 @@ def job(recipe, taus=(0.1,), data=None, log=None, seed=5, **settings):
         torch.device("cpu"),
         data,
         (Draw(torch.arange(len(data)), seed),) * len(taus),
-        seed=seed,
+        seeds=(seed,) * len(taus),
         progress=lambda *done: log.append(done) if log is not None else None,
         **settings,
     )

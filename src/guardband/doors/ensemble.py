@@ -97,7 +97,7 @@ def learn_ensemble(
         rows,
         draws,
         held_out=held_out,
-        seed=lesson.seed,
+        seeds=tuple(seeds),
         progress=progress,
         after_epoch=is_over if ensemble.seconds < math.inf else None,
     ).train()

@@ -234,7 +234,7 @@ class _Fleet:
             self._device,
             self._rows,
             tuple(draws[self._owner[i]] for i in which),
-            seed=self._lessons[0].seed + attempt,
+            seeds=tuple(self._seed(i, attempt) for i in which),
             progress=progress,
         )
         trained = job.train()
@@ -242,9 +242,12 @@ class _Fleet:
         return trained
 
     def _network(self, i: int, attempt: int) -> nn.Module:
+        head = self._specs[i % len(self._specs)].head
+        return self._architecture.build(self._rows.x.shape[1], head, self._seed(i, attempt), self._device)
+
+    def _seed(self, i: int, attempt: int) -> int:
         spec = self._specs[i % len(self._specs)]
-        seed = self._lessons[self._owner[i]].seed + attempt + SEEDS_OF_A_COPY * spec.copy
-        return self._architecture.build(self._rows.x.shape[1], spec.head, seed, self._device)
+        return self._lessons[self._owner[i]].seed + attempt + SEEDS_OF_A_COPY * spec.copy
 
     def _members(self, lesson: int) -> Members:
         place = self._place(lesson)

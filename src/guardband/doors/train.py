@@ -96,7 +96,7 @@ def train(
     seeds = for_each(_plain(seed), size, "seed")
     if not all(isinstance(own, int) and 0 <= own < 2**63 for own in seeds):
         raise ValueError(f"seed must be a whole number from 0 to 2**63 - 1, or one per network, found {seed!r:.80}.")
-    job = Job(tuple(networks), _loss(loss, size, device), recipe, device)
+    job = Job(tuple(networks), _loss(loss, size, device), recipe, device, seeds=seeds)
     if isinstance(data, tuple):
         table = TrainingTable.of(data, validation, rows, seeds).on(device)
         job = replace(job, rows=table.rows, draws=table.draws, held_out=table.held_out)
@@ -110,7 +110,7 @@ def train(
         job = replace(
             job, loader=_Pairs(data, target), held_out=None if validation is None else _Pairs(validation, target)
         )
-    parts = [(members, _part(job, members, seeds)) for members in _of_one_architecture(networks)]
+    parts = [(members, _part(job, members)) for members in _of_one_architecture(networks)]
     for _, part in parts if job.rows is not None else []:
         try_a_step(part)
     diverged: list[int] = []
@@ -174,9 +174,9 @@ def _recipe(epochs: Any, validation: Any, **settings: Any) -> Recipe:
     return Recipe(epochs="early", max_epochs=epochs, validation_share=validation, **settings)
 
 
-def _part(job: Job, members: Sequence[int], seeds: Sequence[int]) -> Job:
+def _part(job: Job, members: Sequence[int]) -> Job:
     """Return the job of networks of one architecture, with inputs of their kind of number."""
-    part = replace(job.take(members), seed=seeds[members[0]])
+    part = job.take(members)
     kind = next(part.networks[0].parameters()).dtype
     if part.rows is None or not part.rows.x.is_floating_point() or part.rows.x.dtype == kind:
         return part
@@ -264,5 +264,5 @@ def _fingerprint(job: Job) -> str:
         digest.update(t.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
     schedules = [describe(schedule) for schedule in for_each(job.recipe.schedule, job.size, "schedule")]
     settings = replace(job.recipe, schedule=None)
-    digest.update(repr((settings, schedules, describe(job.loss), job.seed)).encode())
+    digest.update(repr((settings, schedules, describe(job.loss), job.seeds)).encode())
     return digest.hexdigest()

@@ -133,6 +133,9 @@ class Dense(Members):
     def train(self, mode: bool = True) -> None:
         """Nothing in these networks depends on it."""
 
+    def set_keys(self, keys: Tensor) -> None:
+        """Nothing in these networks is random."""
+
     def snapshot(self) -> State:
         """Return a copy of all parameters."""
         return {name: t.clone() for name, t in self._state().items()}

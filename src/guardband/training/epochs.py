@@ -14,11 +14,11 @@ from guardband.exceptions import SlowTrainingWarning, warn
 from guardband.training.batches import Draw, HeldOut, LoaderBatches, seed_generators
 from guardband.training.fleet import Fleet
 from guardband.training.inputs import Inputs, map_tensors
+from guardband.training.job import DRAWS, best_engine
 from guardband.training.job import AfterEpoch as AfterEpoch
 from guardband.training.job import Job as Job
 from guardband.training.job import Progress as Progress
 from guardband.training.job import Trained as Trained
-from guardband.training.job import best_engine
 from guardband.training.loop import train_loop
 from guardband.training.members import State
 from guardband.training.search import Keeper, Search
@@ -41,7 +41,7 @@ class TrainingInterrupted(KeyboardInterrupt):
 def train(job: Job) -> Trained:
     """Train the members of a job and return them; the networks and the caller's random state are left alone."""
     with job.apart():
-        seed_generators(job.seed, job.device)
+        seed_generators(job.seeds[0], job.device)
         return _Run(job).train()
 
 
@@ -65,6 +65,10 @@ class _Run:
             warn(
                 f"{len(job.networks)} networks cannot be stacked and train one after another: {reason}",
                 SlowTrainingWarning,
+            )
+        if engine == "seeded" and job.device.type == "cuda":
+            warn(
+                f"A training step is not captured as a CUDA graph and runs piece by piece: {DRAWS}", SlowTrainingWarning
             )
 
     def train(self) -> Trained:

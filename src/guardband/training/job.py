@@ -12,20 +12,23 @@ import torch
 from torch import Tensor, nn
 
 from guardband.nn.mixed import LossFunction, take_losses
-from guardband.training.batches import Draw, HeldOut, LoaderBatches, ResidentBatches, Rows, Source, grouped, mixed_seed
+from guardband.training.batches import Draw, HeldOut, LoaderBatches, ResidentBatches, Rows, Source, grouped
 from guardband.training.checkpoint import Checkpoint
 from guardband.training.dense import Dense, chain_of
 from guardband.training.inputs import Inputs
 from guardband.training.members import Members, State
-from guardband.training.recipe import Recipe
+from guardband.training.randomness import needs_seeds
+from guardband.training.recipe import Recipe, for_each
 from guardband.training.stack import Row, Stack, broadcasts, why_not_stacked
 from guardband.training.streaming import StreamedBatches
 
 SMALL_STEP = 2**25
 """Multiplications in a step, forward, below which a second thread costs more than it brings."""
 
-Engine = Literal["dense", "stack", "row"]
-"""How members run: by hand, stacked by ``torch.func``, or one after another."""
+DRAWS = "their code draws random numbers, as torch.nn.functional.dropout does. Use torch.nn.Dropout to make it faster."
+
+Engine = Literal["dense", "stack", "row", "seeded"]
+"""How members run: by hand, stacked by ``torch.func``, one after another, or so with generators seeded for each."""
 Progress = Callable[[str, int, int], None]
 """Called after every epoch with what is being done, the epoch and their number."""
 AfterEpoch = Callable[[int, Callable[[], State]], bool]
@@ -53,6 +56,7 @@ class Job:
     device, or on the host if they are to be streamed. With a loader there are no rows, and all members see its
     batches. ``held_out`` is what stops members early: a draw for each, or another loader; without it a recipe
     that stops early holds out rows of its own. The recipe has one entry per member in all that may differ.
+    ``seeds`` are what makes members random, one for each: two equal members with equal seeds end equal.
     """
 
     networks: tuple[nn.Module, ...]
@@ -63,7 +67,7 @@ class Job:
     draws: tuple[Draw, ...] = ()
     loader: Iterable[Any] | None = None
     held_out: HeldOut | None = None
-    seed: int = 0
+    seeds: tuple[int, ...] = ()
     progress: Progress = lambda what, epoch, epochs: None
     after_epoch: AfterEpoch | None = None
     checkpoint: Checkpoint = field(default_factory=Checkpoint)
@@ -71,6 +75,7 @@ class Job:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "recipe", self.recipe.for_members(self.size))
+        object.__setattr__(self, "seeds", for_each(self.seeds or 0, self.size, "seeds"))
 
     @property
     def size(self) -> int:
@@ -87,7 +92,7 @@ class Job:
 
     @property
     def in_threads(self) -> bool:
-        """Whether squads may run side by side: nothing in them depends on randomness that they share."""
+        """Whether squads may run side by side."""
         return self.engine == "dense" or (self.engine == "stack" and broadcasts(self.networks[0]))
 
     def take(self, members: Sequence[int]) -> Job:
@@ -100,7 +105,7 @@ class Job:
             rows=None if self.rows is None else self.rows.take(members),
             draws=tuple(self.draws[i] for i in members) if self.draws else (),
             held_out=tuple(self.held_out[i] for i in members) if isinstance(self.held_out, tuple) else self.held_out,
-            seed=mixed_seed(self.seed, members[0]),
+            seeds=tuple(self.seeds[i] for i in members),
         )
 
     def train(self) -> Trained:
@@ -117,7 +122,7 @@ class Job:
             return Dense(self.networks, chain, torch.bfloat16 if self.recipe.precision == "bf16" else torch.float32)
         if self.engine == "stack":
             return Stack(self.networks)
-        return Row([copy.deepcopy(network) for network in self.networks])
+        return Row([copy.deepcopy(network) for network in self.networks], seeded=self.engine == "seeded")
 
     def source(self) -> Source:
         """Return where the batches come from."""
@@ -147,12 +152,17 @@ def best_engine(networks: Sequence[nn.Module], example: Inputs) -> tuple[Engine,
 
     ``example`` is a batch of rows ``(n, ...)`` to try.
     """
-    if not isinstance(example, Tensor):
-        return "row", None if len(networks) == 1 else "they take several inputs"
+    one, device = len(networks) == 1, next(networks[0].parameters()).device
     chains = {chain_of(network) for network in networks}
-    if len(chains) == 1 and None not in chains and example.ndim == 2:
+    if len(chains) == 1 and None not in chains and isinstance(example, Tensor) and example.ndim == 2:
         return "dense", None
-    if len(networks) == 1:
-        return "row", None
-    reason = why_not_stacked(networks, example)
-    return ("stack", None) if reason is None else ("row", reason)
+    reason = None
+    if not isinstance(example, Tensor):
+        reason = "they take several inputs"
+    elif not one and not needs_seeds(networks[0], example, device):
+        reason = why_not_stacked(networks, example)
+        if reason is None:
+            return "stack", None
+    if any(needs_seeds(network, example, device) for network in networks):
+        return "seeded", None if one else DRAWS
+    return "row", None if one else reason

@@ -12,11 +12,12 @@ import torch
 from torch import Tensor
 
 from guardband.training.adam import Adam, coefficients
-from guardband.training.batches import Batch, Draw, HeldOut, LoaderBatches, Rows, grouped, mixed_seed
+from guardband.training.batches import Batch, Draw, HeldOut, LoaderBatches, Rows, grouped, mixed_seed, seed_generators
 from guardband.training.dense import Dense
 from guardband.training.graph import GraphedStep, out_of_memory
 from guardband.training.job import Job
 from guardband.training.members import State, at_least_float32, member_losses
+from guardband.training.randomness import step_keys
 from guardband.training.step import Step
 
 WARM_UP = 10
@@ -77,7 +78,8 @@ class Squad:
             job.device,
             half=recipe.precision == "bf16" and not isinstance(self.members, Dense),
         )
-        self._run: Callable[..., None] = GraphedStep(self._step) if job.device.type == "cuda" else self._step
+        captured = job.device.type == "cuda" and job.engine != "seeded"
+        self._run: Callable[..., None] = GraphedStep(self._step) if captured else self._step
         self._done = 0
         self._average = [p.clone() for p in self.members.parameters()] if recipe.averaging else None
         self._judged_by: tuple[list[Draw], Tensor] | None = None
@@ -85,15 +87,15 @@ class Squad:
     def epoch(self, epoch: int, stop: threading.Event) -> None:
         """Train for one pass over the batches."""
         self.members.train()
-        if not isinstance(self.members, Dense) or self._job.rows is None:  # what is random is dropout, or a loader
-            self.members.seed(mixed_seed(self._job.seed, epoch), self._job.device)
-        per_step = self._coefficients(epoch)
+        if self._job.rows is None:  # a loader may draw from torch's generator
+            seed_generators(mixed_seed(mixed_seed(self._job.seeds[0], 0), epoch), self._job.device)
+        per_step = self._per_step(epoch, 0)
         for i, pieces in enumerate(self._source.pieces(epoch)):
             if stop.is_set():
                 raise Interrupted
             if i == len(per_step):  # a loader that did not say how long it is
-                per_step += self._coefficients(epoch)
-            self._run(*pieces, per_step[i])
+                per_step += self._per_step(epoch, i)
+            self._run(*pieces, *per_step[i])
             self._done += 1
             if self._average is not None:
                 self._follow(self._average, self._job.recipe.averaging * len(per_step))
@@ -184,15 +186,24 @@ class Squad:
             self._judged_by = draws, index.to(rows.x.device)
         return self._judged_by[1]
 
-    def _coefficients(self, epoch: int) -> list[Tensor]:
-        """Return Adam's coefficients for the steps of an epoch, one set for all members where their rates agree."""
-        recipe = self._job.recipe
-        rates = recipe.rates(epoch, max(1, self._source.steps()))
+    def _per_step(self, epoch: int, done: int) -> list[tuple[Tensor, ...]]:
+        """Return for the next steps of an epoch the members' keys, if anything is random, and Adam's coefficients.
+
+        These are one set for all members if their rates agree.
+        """
+        recipe, steps = self._job.recipe, max(1, self._source.steps())
+        rates = recipe.rates(epoch, steps)
         values = coefficients(rates[:, 0] if recipe.one_rate() else rates, self._done)
-        table = torch.from_numpy(values)
-        if self._job.device.type == "cuda":  # from memory that is not pinned it would wait for the device
-            table = table.pin_memory().to(self._job.device, non_blocking=True)
-        return list(table.unbind(0))
+        tables = [self._on_device(torch.from_numpy(values))]
+        if self.members.random:
+            keys = step_keys(self._job.seeds, epoch, range(done, done + steps))
+            tables.insert(0, keys if self._job.engine == "seeded" else self._on_device(keys))
+        return list(zip(*(table.unbind(0) for table in tables), strict=True))
+
+    def _on_device(self, table: Tensor) -> Tensor:
+        if self._job.device.type != "cuda":
+            return table
+        return table.pin_memory().to(self._job.device, non_blocking=True)  # else it would wait for the device
 
     def _per_member(self, values: Sequence[float]) -> Tensor:
         return torch.tensor(values, dtype=torch.float32, device=self._job.device)
