@@ -290,6 +290,37 @@ def test_ctrl_c_leaves_the_last_whole_epoch(how):
     assert_same([gb.train(network(), given, IntervalLoss(0.1), epochs=3, **settings)], [net], 0)
 
 
+@pytest.mark.parametrize("when", ["between epochs", "in an epoch", "in the first epoch"])
+@pytest.mark.parametrize("validation", [None, 0.3])
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+def test_after_ctrl_c_the_same_call_goes_on_from_the_last_whole_epoch(tmp_path, monkeypatch, when, validation, dropout):
+    from guardband.training.squad import Squad
+
+    settings = {"epochs": 7, "validation": validation, "patience": 3, "averaging": 2.0, "learning_rate": 0.02}
+
+    def run(**others):
+        networks = [network(i, dropout=dropout) for i in range(3)]
+        return gb.train(networks, data(), IntervalLoss([0.1, 0.2, 0.5]), **settings, **others)
+
+    expected, real, seen = run(), Squad.epoch, []
+
+    def interrupt(epoch):
+        if when == "between epochs" and epoch == 4:
+            raise KeyboardInterrupt
+
+    def epoch(self, number, stop):
+        real(self, number, stop)
+        if number == {"in an epoch": 5, "in the first epoch": 1}.get(when):
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Squad, "epoch", epoch)
+        with pytest.raises(KeyboardInterrupt):
+            run(checkpoint=tmp_path, after_epoch=interrupt)
+    assert_same(expected, run(checkpoint=tmp_path, after_epoch=seen.append), 0)
+    assert seen[0] == (1 if when == "in the first epoch" else 5)
+
+
 def test_ctrl_c_in_the_middle_of_an_epoch():
     """The signal comes while threads are at work: they stop, and the networks are whole."""
     program = """
@@ -552,6 +583,23 @@ def test_one_that_diverges_is_named_and_the_others_are_trained():
         gb.train(networks, (x, y), IntervalLoss(0.1), learning_rate=[0.01, 1e30], **settings)
     alone = gb.train(network(0), (x, y), IntervalLoss(0.1), learning_rate=0.01, **settings)
     assert_same([alone, network(1)], networks)
+
+
+@pytest.mark.parametrize("kind", ["dense", "stacked", "in a row"])
+@pytest.mark.filterwarnings("ignore:.*cannot be stacked")
+def test_divergence_is_an_error_without_validation_too(kind):
+    build, settings = ARCHITECTURES[kind], {"epochs": 4, "batch_size": 64}
+    networks = [build(0), build(1), build(2)]
+    with pytest.raises(ValueError, match=r"diverged for network 1 of 3.*Lower its learning rate"):
+        gb.train(networks, data(), IntervalLoss(0.1), learning_rate=[0.01, 3e38, 0.01], **settings)
+    alone = [gb.train(build(i), data(), IntervalLoss(0.1), learning_rate=0.01, **settings) for i in (0, 2)]
+    assert_same([alone[0], build(1), alone[1]], networks)
+
+
+def test_a_buffer_that_is_infinite_is_no_divergence():
+    net = nn.Sequential(nn.BatchNorm1d(D), TripleHead(D))
+    net.register_buffer("limits", torch.tensor([-torch.inf, torch.inf]))
+    assert gb.train(net, data(), IntervalLoss(0.1), epochs=1) is net
 
 
 class Halved(IntervalLoss):

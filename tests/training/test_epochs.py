@@ -150,6 +150,32 @@ def test_a_member_that_diverged_is_as_it_was_given():
     assert all(value[0].equal(build(0).state_dict()[name]) for name, value in result.state.items())
 
 
+@pytest.mark.parametrize("epochs", [4, "cv"])
+def test_a_member_that_diverged_in_a_given_number_of_epochs_is_as_it_was_given(monkeypatch, epochs):
+    monkeypatch.setattr(Search, "best", lambda search: (4, 4))
+    result = trained(Recipe(epochs=epochs, max_epochs=4, learning_rate=(1e30, 0.01)), taus=(0.1, 0.1))
+    assert result.epochs == (0, 4)
+    assert all(value[0].equal(build(0).state_dict()[name]) for name, value in result.state.items())
+
+
+@pytest.mark.parametrize("stop", [("cross-validation", 3), ("training", 1), ("training", 2)])
+def test_ctrl_c_in_a_cross_validation_leaves_a_checkpoint_of_the_last_whole_epoch(tmp_path, stop):
+    recipe = Recipe(epochs="cv", max_epochs=6, patience=6)
+    expected, seen = trained(recipe, taus=(0.2, 0.1)), []
+    settings = {"taus": (0.2, 0.1), "checkpoint": Checkpoint(tmp_path / "one", "job")}
+
+    def interrupt(what, epoch, epochs):
+        if (what, epoch) == stop:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        replace(job(recipe, **settings), progress=interrupt).train()
+    result = replace(job(recipe, **settings), progress=lambda *done: seen.append(done[:2])).train()
+    assert seen[0] == (stop[0], stop[1] + 1)
+    assert (result.epochs, result.losses) == (expected.epochs, expected.losses)
+    assert all(value.equal(expected.state[name]) for name, value in result.state.items())
+
+
 @pytest.mark.parametrize("stop", [("cross-validation", 3), ("training", 2)])
 def test_a_cross_validation_goes_on_from_its_checkpoint(tmp_path, monkeypatch, stop):
     monkeypatch.setattr("guardband.training.checkpoint.SECONDS_BETWEEN", 0.0)

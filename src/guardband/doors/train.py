@@ -75,7 +75,8 @@ def train(
     ``after_epoch(epoch)`` sees the networks as they are after every epoch, and ends the training of those of
     this architecture by returning ``True``.
 
-    Ctrl-C leaves each network as it was after its last whole epoch, or at its best one so far.
+    Ctrl-C leaves each network as it was after its last whole epoch, or at its best one so far, and writes a checkpoint
+    if there is a folder for it. A network that diverges is left as it was given, and named in an error at the end.
     """
     networks = [network] if isinstance(network, nn.Module) else list(network)
     size, device = len(networks), _device(networks)
@@ -133,8 +134,8 @@ def train(
     if diverged:
         which = ", ".join(map(str, sorted(diverged)))
         raise ValueError(
-            f"Training diverged for network {which} of {size}, counted from 0: no epoch had a finite held-out loss. "
-            "It is as it was given, the others are trained. Lower its learning rate."
+            f"Training diverged for network {which} of {size}, counted from 0: its loss or its parameters became "
+            "infinite. It is as it was given, the others are trained. Lower its learning rate."
         )
     return network
 

@@ -20,7 +20,7 @@ from guardband.training.job import Job as Job
 from guardband.training.job import Progress as Progress
 from guardband.training.job import Trained as Trained
 from guardband.training.loop import train_loop
-from guardband.training.members import State
+from guardband.training.members import State, stacked_state
 from guardband.training.search import Keeper, Search
 from guardband.training.squad import Squad
 
@@ -97,6 +97,9 @@ class _Run:
             return torch.tensor([epoch >= own for own in epochs])
 
         self._train("training", self._job, max(epochs), judge)
+        trained = [name for name, p in self._job.networks[0].named_parameters() if p.requires_grad]
+        finite = [t.isfinite().flatten(1).all(1) for name, t in self._keeper.kept.items() if name in trained]
+        self._keeper.keep(~torch.stack(finite).all(0).cpu(), stacked_state(self._job.networks), 0)
 
     def _early(self) -> None:
         """Train on most rows, and keep each member as it was when it did best on the others."""
@@ -140,12 +143,12 @@ class _Run:
 
         self._train("cross-validation", fold_job, recipe.max_epochs, judge, search)
         best, self._losses = search.best(), search.least()
-        self._saved = {"phase": None, "best": list(best)}
+        self._saved = {"phase": None, "best": list(best), "losses": self._losses}
         return best
 
     def _train(self, phase: str, job: Job, epochs: int, judge: Judge, search: Search | None = None) -> None:
-        """Train a fleet, from its checkpoint if there is one, and save checkpoints on the way."""
-        saved = self._saved
+        """Train a fleet, from its checkpoint if there is one, and save checkpoints on the way and at Ctrl-C."""
+        saved = whole = self._saved
         if saved["phase"] == phase:
             fleet, first = Fleet(job, saved["fleet"], saved["epoch"]), saved["epoch"] + 1
             self._keeper.load(saved["kept"], saved["kept_epochs"])
@@ -155,19 +158,26 @@ class _Run:
             fleet, first = Fleet(job), 1
 
         def after_epoch(epoch: int) -> bool:
+            nonlocal whole
             finished = judge(epoch, fleet)
             over = bool(finished.all())
+            if not over:
+                fleet.dismiss(finished)
+            if job.checkpoint.wanted:
+                state = {"phase": phase, "epoch": epoch, "fleet": fleet.state(), "best": saved["best"], **self._kept()}
+                whole = state | ({"search": search.state()} if search is not None else {})
             job.progress(phase, epoch, epochs)
             if phase == "training" and job.after_epoch is not None:
                 over |= job.after_epoch(epoch, lambda: self._as_they_are(fleet.snapshot(), finished))
-            if not over:
-                fleet.dismiss(finished)
             if not over and job.checkpoint.due():
-                state = {"phase": phase, "epoch": epoch, "fleet": fleet.state(), "best": saved["best"], **self._kept()}
-                job.checkpoint.save(state | ({"search": search.state()} if search is not None else {}))
+                job.checkpoint.save(whole)
             return over
 
-        train_loop(fleet, first=first, epochs=epochs, after_epoch=after_epoch)
+        try:
+            train_loop(fleet, first=first, epochs=epochs, after_epoch=after_epoch)
+        except KeyboardInterrupt:
+            job.checkpoint.save(whole)
+            raise
 
     def _as_they_are(self, now: State, finished: Tensor) -> State:
         """Return the members as they are, those that are finished as they were kept."""

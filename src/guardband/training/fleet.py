@@ -117,9 +117,9 @@ class Fleet:
         return out
 
     def state(self) -> Saved:
-        """Return all that a fleet like this needs to go on from here."""
-        squads = [{"ids": list(ids), **vars(self._state(ids))} for ids in self._squad_ids]
-        return squads + [{"ids": list(ids), "members": state} for ids, state in self._gone]
+        """Return all that a fleet like this needs to go on from here, on the host."""
+        squads = [{"ids": list(ids), **vars(self._state(ids).to(HOST))} for ids in self._squad_ids]
+        return squads + [{"ids": list(ids), "members": _to(state, HOST)} for ids, state in self._gone]
 
     def dismiss(self, finished: Tensor) -> None:
         """Train no further members that are finished, ``(M,)``, where that makes a squad half as large."""

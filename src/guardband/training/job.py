@@ -39,8 +39,9 @@ AfterEpoch = Callable[[int, Callable[[], State]], bool]
 class Trained:
     """Trained members: parameters and buffers ``(M, ...)``, and the number of epochs that each kept.
 
-    A member of which no epoch had a finite held-out loss is as it was given, and has kept 0 epochs. ``losses`` are
-    those on held-out rows by which the number of epochs was found, NaN where it was given.
+    A member that diverged is as it was given, and has kept 0 epochs: no held-out loss was finite, or, if its number
+    of epochs was given, not all parameters are in the end. ``losses`` are those on held-out rows by which the number
+    of epochs was found, NaN where it was given.
     """
 
     state: State
