@@ -23,6 +23,8 @@ class OrderedTriple(nn.Module):
     zero, and that side of the band is dead for good; hence it is not the default.
     """
 
+    ends_network = True
+
     def __init__(self, ordering: Ordering = "softplus") -> None:
         super().__init__()
         if ordering not in get_args(Ordering):
