@@ -203,6 +203,52 @@ def test_a_loader_of_a_stream_that_does_not_know_its_length():
     assert_same([gb.train(network(1), DataLoader(Stream(), batch_size=32), IntervalLoss(0.1), **settings)], [stream[1]])
 
 
+class Several(nn.Module):
+    """Takes a table, and a category for each row."""
+
+    def __init__(self, seed):
+        super().__init__()
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            self.names, self.head = nn.Embedding(5, 2), TripleHead(D + 2)
+
+    def forward(self, table, names):
+        return self.head(torch.cat([table, self.names(names)], -1))
+
+
+@pytest.mark.filterwarnings("ignore:.*they take several inputs")
+@pytest.mark.parametrize("validation", [None, 0.3, "data"])
+@pytest.mark.parametrize("form", ["tuple", "mapping", "arrays"])
+def test_several_inputs_as_tensors(form, validation, tmp_path):
+    """Each network with rows of its own, a checkpoint and weights, as from batches of the same rows by a loader."""
+    (x, y), names = data(), torch.arange(N) % 5
+    shaped = {
+        "tuple": lambda rows: (x[rows], names[rows]),
+        "mapping": lambda rows: {"names": names[rows], "table": x[rows].double()},
+        "arrays": lambda rows: (x[rows].numpy(), names[rows].numpy()),
+    }[form]
+    every, later = torch.arange(N), torch.arange(200, N)
+    given = (shaped(every), y, torch.ones(N))
+    held_out = (shaped(later), y[later], torch.ones(100)) if validation == "data" else validation
+    settings = {"epochs": 3, "learning_rate": 0.01, "batch_size": 50, "validation": held_out}
+    rows = [torch.arange(200), torch.arange(50, 250)]
+    fleet = gb.train([Several(0), Several(1)], given, IntervalLoss(0.1), rows=rows, checkpoint=tmp_path, **settings)
+    for i in range(2):
+        assert_same([gb.train(Several(i), given, IntervalLoss(0.1), rows=rows[i], **settings)], [fleet[i]])
+    if validation is None:
+        from guardband.training.batches import Draw
+
+        class Loader:
+            epoch = 0
+
+            def __iter__(self):
+                self.epoch += 1
+                order = Draw(rows[0], 0).order(max(1, self.epoch - 1))
+                return iter([((x[part], names[part]), y[part]) for part in order.split(50)])
+
+        assert_same([gb.train(Several(0), Loader(), IntervalLoss(0.1), epochs=3, learning_rate=0.01)], [fleet[0]])
+
+
 def test_a_loss_of_the_users_own():
     x, y = data()
 
@@ -501,6 +547,9 @@ def sharing():
         ({"data": (torch.zeros(0, D), torch.zeros(0))}, "at least one row"),
         ({"data": (torch.zeros(5, D), torch.zeros(5, 1))}, r"y must have the shape \(5,\)"),
         ({"data": (torch.zeros(5, D), torch.zeros(5), -torch.ones(5))}, "not be negative"),
+        ({"data": ((torch.zeros(5, D), torch.zeros(4, D)), torch.zeros(5))}, r"same number of rows.*found \[4, 5\]"),
+        ({"data": ({}, torch.zeros(5))}, "same number of rows"),
+        ({"data": data(), "validation": (torch.zeros(5, D + 1), torch.zeros(5))}, "same inputs as data"),
         ({"rows": torch.tensor([0, N])}, "positions from 0"),
         ({"rows": torch.tensor([0.5])}, "positions from 0"),
         ({"rows": torch.zeros(N, dtype=torch.bool)}, "at least one"),

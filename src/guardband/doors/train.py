@@ -20,7 +20,7 @@ from guardband.nn.member_loss import MemberLoss
 from guardband.nn.mixed import LossFunction, describe, stack_losses
 from guardband.training.checkpoint import Checkpoint
 from guardband.training.epochs import TrainingInterrupted, try_a_step
-from guardband.training.inputs import split_target
+from guardband.training.inputs import map_tensors, split_target
 from guardband.training.job import AfterEpoch, Job
 from guardband.training.members import State, tensors_of, write_state
 from guardband.training.precision import Precision
@@ -55,18 +55,19 @@ def train(
 
     ``network`` is a module or a sequence of M modules. ``data`` is a loader of pairs ``(x, y)`` with y of
     shape ``(n,)``, where x is a tensor, a tuple for ``network(*x)`` or a mapping for ``network(**x)``; or one of
-    mappings with y under ``target``; or a tuple of tensors ``(x, y)`` or ``(x, y, weight)``, where y may be
-    ``(M, n)``: a response of each network's own. ``loss`` gives ``(M, n, C), (M, n) -> (M,)`` for any number M of
-    networks at once, as those of ``gb.nn`` do, and takes weights ``(M, n)`` as a third argument if rows have
-    weights; a list is one per network. Every network ends as it would have, had it been trained alone. Networks of
-    one architecture train together, other architectures one after another.
+    mappings with y under ``target``; or a tuple of tensors ``(x, y)`` or ``(x, y, weight)``, where x may be a tuple or
+    mapping of tensors as well, and y may be ``(M, n)``: a response of each network's own. ``loss`` gives
+    ``(M, n, C), (M, n) -> (M,)`` for any number M of networks at once, as those of ``gb.nn`` do, and takes weights
+    ``(M, n)`` as a third argument if rows have weights; a list is one per network. Every network ends as if it had
+    been trained alone: what is random in it depends on its own seed. A loader that shuffles by torch's generator
+    does so by the first seed. Networks of one architecture train together, other architectures one after another.
 
     ``rows``: positions ``(n,)`` in the tensors for all networks, or a list of M of them.
     ``validation``: a share of each network's rows, or data of the same form, by which each network stops
     ``patience`` epochs after its best epoch, and keeps that one.
     ``epochs``, ``learning_rate``, ``weight_decay`` (Adam's own, for matrices), ``clip`` (largest norm of a
     network's gradient), ``schedule`` (``"cosine"``, or a function of the share of the training done) and
-    ``seed`` (of the order of rows): one for all, or a list of one per network.
+    ``seed`` (of the order of rows and of dropout): one for all, or a list of one per network.
     ``averaging``: keep, and judge by, an average of the parameters that looks back over so many epochs.
     ``precision``: ``"float32"``; ``"bf16"``, or on a GPU ``"tf32"``, for the products.
     ``checkpoint``: a folder; the same call, on networks built anew, goes on from there after a kill, to the same
@@ -179,9 +180,10 @@ def _part(job: Job, members: Sequence[int]) -> Job:
     """Return the job of networks of one architecture, with inputs of their kind of number."""
     part = job.take(members)
     kind = next(part.networks[0].parameters()).dtype
-    if part.rows is None or not part.rows.x.is_floating_point() or part.rows.x.dtype == kind:
+    if part.rows is None:
         return part
-    return replace(part, rows=replace(part.rows, x=part.rows.x.to(kind)))
+    x = map_tensors(part.rows.x, lambda t: t.to(kind) if t.is_floating_point() else t)
+    return replace(part, rows=replace(part.rows, x=x))
 
 
 def _device(networks: Sequence[nn.Module]) -> torch.device:
@@ -254,7 +256,8 @@ def _fingerprint(job: Job) -> str:
     tensors = [t for network in job.networks for t in tensors_of(network).values()]
     if job.rows is not None:
         rows = job.rows
-        tensors += [rows.x[:: -(-rows.x.nbytes // 2**28)], rows.y, *([] if rows.weight is None else [rows.weight])]
+        tensors += [t[:: max(1, -(-t.nbytes // 2**28))] for t in rows.inputs]
+        tensors += [rows.y, *([] if rows.weight is None else [rows.weight])]
         held_out = job.held_out if isinstance(job.held_out, tuple) else ()
         different = {id(draw): draw for draw in (*job.draws, *held_out)}
         tensors += [draw.index for draw in different.values()]

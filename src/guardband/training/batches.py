@@ -29,28 +29,44 @@ class Batch:
 
 @dataclass(frozen=True)
 class Rows:
-    """All rows: inputs ``(n, ...)``, responses ``(n,)`` or each member's own ``(M, n)``, perhaps weights ``(n,)``."""
+    """All rows: inputs ``(n, ...)``, responses ``(n,)`` or each member's own ``(M, n)``, perhaps weights ``(n,)``.
 
-    x: Tensor
+    x is a tensor, or several of them as ``network(*x)`` or ``network(**x)`` takes them, all where y is.
+    """
+
+    x: Inputs
     y: Tensor
     weight: Tensor | None = None
 
     def __len__(self) -> int:
-        return len(self.x)
+        return self.y.shape[-1]
+
+    @property
+    def inputs(self) -> list[Tensor]:
+        """The tensors in x."""
+        return tensors_in(self.x)
+
+    def to(self, device: torch.device) -> Rows:
+        """Return the rows on a device."""
+        weight = None if self.weight is None else self.weight.to(device)
+        return Rows(map_tensors(self.x, lambda t: t.to(device)), self.y.to(device), weight)
 
     def take(self, members: Sequence[int]) -> Rows:
         """Return the rows as some of the members see them."""
         return self if self.y.ndim == 1 else Rows(self.x, self.y[list(members)], self.weight)
 
-    def at(self, index: Tensor, size: int, x: Tensor | None = None) -> Batch:
-        """Return a batch for ``size`` members of the rows at ``(G, n)`` positions, its inputs in ``x`` if given."""
+    def at(self, index: Tensor, size: int, room: Sequence[Tensor] = ()) -> Batch:
+        """Return a batch for ``size`` members of the rows at ``(G, n)`` positions, its inputs in ``room`` if given."""
         groups, n = index.shape
-        flat = index.flatten()  # index_select is several times faster than indexing
+        flat, rooms = index.flatten(), iter(room)  # index_select is several times faster than indexing
 
         def for_members(values: Tensor) -> Tensor:
             return values.view(groups, 1, n).expand(groups, size // groups, n).reshape(size, n)
 
-        x = torch.index_select(self.x, 0, flat, out=x).view(groups, n, *self.x.shape[1:])
+        def gathered(t: Tensor) -> Tensor:
+            return torch.index_select(t, 0, flat, out=next(rooms, None)).view(groups, n, *t.shape[1:])
+
+        x = map_tensors(self.x, gathered)
         y = for_members(self.y.index_select(0, flat)) if self.y.ndim == 1 else self.y.gather(1, for_members(index))
         return Batch(x, y, None if self.weight is None else for_members(self.weight.index_select(0, flat)))
 
@@ -152,8 +168,8 @@ class ResidentBatches:
 
     def pieces(self, epoch: int) -> Iterator[tuple[Tensor, ...]]:
         """Yield the positions ``(G, n)`` of each step's rows, in batches of nearly equal size."""
-        if self.rows.x.is_cuda:  # from memory that is not pinned it would wait for the device
-            order = self._ahead.of(epoch).pin_memory().to(self.rows.x.device, non_blocking=True)
+        if self.rows.y.is_cuda:  # from memory that is not pinned it would wait for the device
+            order = self._ahead.of(epoch).pin_memory().to(self.rows.y.device, non_blocking=True)
         else:
             order = orders(self.draws, epoch)
         for part in torch.tensor_split(order, self.steps(), dim=1):

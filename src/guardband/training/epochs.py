@@ -196,7 +196,7 @@ class _Run:
 def _example(job: Job) -> Inputs:
     """Return two rows as networks see them."""
     if job.rows is not None:
-        return job.rows.x[:2].to(job.device)
+        return map_tensors(job.rows.x, lambda t: t[:2].to(job.device))
     assert job.loader is not None
     source = LoaderBatches(job.loader, job.device, 1)
     pieces = next(source.pieces(0))

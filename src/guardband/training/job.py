@@ -86,7 +86,7 @@ class Job:
     @property
     def small(self) -> bool:
         """Whether operations on a CPU, of a network or of a whole stack, are so small that one thread is best."""
-        table = self.rows is not None and self.rows.x.ndim == 2
+        table = self.rows is not None and isinstance(self.rows.x, Tensor) and self.rows.x.ndim == 2
         numbers = sum(p.numel() for p in self.networks[0].parameters())
         at_once = self.size if self.engine == "stack" else 1
         return self.device.type == "cpu" and table and numbers * at_once * self.recipe.batch_size < SMALL_STEP
@@ -131,7 +131,7 @@ class Job:
             assert self.loader is not None
             return LoaderBatches(self.loader, self.device, self.size)
         draws, batch_size = grouped(self.draws), self.recipe.batch_size
-        if self.rows.x.device.type == self.device.type:
+        if self.rows.y.device.type == self.device.type:
             return ResidentBatches(self.rows, draws, self.size, batch_size)
         return StreamedBatches(self.rows, draws, self.size, batch_size, self.device)
 

@@ -15,6 +15,7 @@ from guardband.training.adam import Adam, coefficients
 from guardband.training.batches import Batch, Draw, HeldOut, LoaderBatches, Rows, grouped, mixed_seed, seed_generators
 from guardband.training.dense import Dense
 from guardband.training.graph import GraphedStep, out_of_memory
+from guardband.training.inputs import map_tensors
 from guardband.training.job import Job
 from guardband.training.members import State, at_least_float32, member_losses
 from guardband.training.randomness import step_keys
@@ -177,13 +178,13 @@ class Squad:
         for part in torch.split(self._positions(list(held_out), rows), blocks * self._job.recipe.batch_size, dim=1):
             batch = rows.at(part, size)
             weight = None if batch.weight is None else batch.weight.to(device)
-            yield Batch(batch.x.to(device), batch.y.to(device), weight)
+            yield Batch(map_tensors(batch.x, lambda t: t.to(device)), batch.y.to(device), weight)
 
     def _positions(self, draws: list[Draw], rows: Rows) -> Tensor:
         """Return the positions of held-out rows, ``(G, n)`` where the rows lie; they are the same in every epoch."""
         if self._judged_by is None or any(a is not b for a, b in zip(self._judged_by[0], draws, strict=True)):
             index = torch.stack([draw.index for draw in grouped(draws)])
-            self._judged_by = draws, index.to(rows.x.device)
+            self._judged_by = draws, index.to(rows.y.device)
         return self._judged_by[1]
 
     def _per_step(self, epoch: int, done: int) -> list[tuple[Tensor, ...]]:
