@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from guardband.training.adam import Adam, coefficients
+from guardband.training.adam import Adam, coefficients, copy_each_, lerp_each_
 from guardband.training.batches import Batch, Draw, HeldOut, LoaderBatches, Rows, grouped, mixed_seed, seed_generators
 from guardband.training.dense import Dense
 from guardband.training.graph import GraphedStep, out_of_memory
@@ -151,7 +151,7 @@ class Squad:
     def _follow(self, average: list[Tensor], steps: float) -> None:
         """Move the average towards the parameters: it looks back over so many steps, over fewer in the beginning."""
         weight = max(1 / steps, WARM_UP / (self._done + WARM_UP)) if steps > 1 else 1.0
-        torch._foreach_lerp_(average, self.members.parameters(), weight)
+        lerp_each_(average, self.members.parameters(), weight)
 
     @contextmanager
     def _averaged(self) -> Iterator[None]:
@@ -162,12 +162,12 @@ class Squad:
         parameters = self.members.parameters()
         own = [p.clone() for p in parameters]
         with torch.no_grad():
-            torch._foreach_copy_(parameters, self._average)
+            copy_each_(parameters, self._average)
         try:
             yield
         finally:
             with torch.no_grad():
-                torch._foreach_copy_(parameters, own)
+                copy_each_(parameters, own)
 
     def _blocks(self, held_out: HeldOut, blocks: int) -> Iterator[Batch]:
         size, device, rows = self._job.size, self._job.device, self._job.rows
