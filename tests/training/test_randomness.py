@@ -191,6 +191,18 @@ def test_a_functional_dropout_is_slow_and_says_what_to_do():
         gb.train(build("functional", 0), data(), IntervalLoss(0.1), epochs=1)
 
 
+def test_other_threads_that_draw_meanwhile_do_not_matter():
+    """Twice somebody else draws while a network is tried, and never a third time."""
+    network, times = build("stack", 0), iter([True, True, False])
+
+    def elsewhere(module, given):
+        if next(times):
+            torch.rand(1)
+
+    network.register_forward_pre_hook(elsewhere)
+    assert not needs_seeds(network, data()[0][:2], CPU)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_users_modules_stay_as_they_are(kind):
     networks = train(kind, [0, 1], epochs=1)

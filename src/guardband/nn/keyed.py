@@ -36,7 +36,7 @@ class Keyed(nn.Module):
         self.register_buffer("key", key, persistent=False)
         self.number, self.calls = number, 0
 
-    def draw(self, shape: Sequence[int], kind: torch.dtype, device: torch.device) -> Tensor:
+    def random_numbers(self, shape: Sequence[int], kind: torch.dtype, device: torch.device) -> Tensor:
         """Return whole numbers, uniform over all that there are of a kind of at most 32 bits.
 
         Of this shape; its first axis is that of the key, if that has one.

@@ -159,5 +159,5 @@ class ByteDropout(Keyed):
         if not self.training:
             return x
         keep = self.keep[..., None, None]
-        kept = self.draw(x.shape, torch.uint8, x.device) <= (keep - 1).to(torch.uint8)
+        kept = self.random_numbers(x.shape, torch.uint8, x.device) <= (keep - 1).to(torch.uint8)
         return x * (kept * (256 / keep)).to(x.dtype)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import functools
 import os
+import threading
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -225,9 +227,32 @@ def mixed_seed(seed: int, step: int) -> int:
     return (seed * 0x9E3779B97F4A7C15 + step * 0xBF58476D1CE4E5B9) % 2**63
 
 
+generators_lock = threading.RLock()
+"""Held while torch's generators, which all threads share, are set, or must not be."""
+
+
 def seed_generators(seed: int, device: torch.device) -> None:
     """Seed the generators of the CPU and of this device; ``torch.manual_seed`` would seed those of all devices."""
-    torch.default_generator.manual_seed(seed)
-    if device.type == "cuda":
-        with torch.cuda.device(device):
-            torch.cuda.manual_seed(seed)
+    with generators_lock:
+        torch.default_generator.manual_seed(seed)
+        if device.type == "cuda":
+            with torch.cuda.device(device):
+                torch.cuda.manual_seed(seed)
+
+
+def generator_states(device: torch.device) -> list[Tensor]:
+    """Return where the generators of the CPU and of this device are."""
+    return [torch.get_rng_state(), *([torch.cuda.get_rng_state(device)] if device.type == "cuda" else [])]
+
+
+@contextmanager
+def generators_kept(device: torch.device) -> Iterator[None]:
+    """Give back the generators of the CPU and of this device as they were."""
+    before = generator_states(device)
+    try:
+        yield
+    finally:
+        with generators_lock:
+            torch.set_rng_state(before[0])
+            for state in before[1:]:
+                torch.cuda.set_rng_state(state, device)

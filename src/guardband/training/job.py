@@ -12,7 +12,16 @@ import torch
 from torch import Tensor, nn
 
 from guardband.nn.mixed import LossFunction, take_losses
-from guardband.training.batches import Draw, HeldOut, LoaderBatches, ResidentBatches, Rows, Source, grouped
+from guardband.training.batches import (
+    Draw,
+    HeldOut,
+    LoaderBatches,
+    ResidentBatches,
+    Rows,
+    Source,
+    generators_kept,
+    grouped,
+)
 from guardband.training.checkpoint import Checkpoint
 from guardband.training.dense import Dense, chain_of
 from guardband.training.inputs import Inputs
@@ -140,7 +149,7 @@ class Job:
         """Leave the caller's random state alone, and let neither its device nor its gradient mode matter."""
         on_gpu = self.device.type == "cuda"
         with (
-            torch.random.fork_rng(devices=[self.device] if on_gpu else []),
+            generators_kept(self.device),
             torch.cuda.device(self.device) if on_gpu else nullcontext(),
             torch.inference_mode(False),
             torch.enable_grad(),

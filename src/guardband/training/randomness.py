@@ -14,10 +14,13 @@ import torch
 from torch import Tensor, nn
 
 from guardband.nn.keyed import Keyed, mixed
+from guardband.training.batches import generator_states, generators_kept, generators_lock
 from guardband.training.inputs import Inputs, call
 
 DROPOUTS = {nn.Dropout: None, nn.Dropout1d: 2, nn.Dropout2d: 0, nn.Dropout3d: 4}
 """Modules that are taken over; for those that drop whole channels the axes of an input without an axis of rows."""
+TRIED = 3
+"""Threads of the caller's may draw meanwhile, and it must not look as if a network did."""
 STEPS = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -35,7 +38,7 @@ class KeyedDropout(nn.Dropout, Keyed):
         if self.unbatched is not None:
             axes = 1 if x.ndim == self.unbatched else 2
             shape = torch.Size([*x.shape[:axes], *[1] * (x.ndim - axes)])
-        keep = self.draw(shape, torch.int16, x.device) < kept - 32768
+        keep = self.random_numbers(shape, torch.int16, x.device) < kept - 32768
         factor = keep.to(x.dtype) * (65536 / max(1, kept))
         return x.mul_(factor) if self.inplace else x * factor
 
@@ -67,10 +70,14 @@ def needs_seeds(network: nn.Module, example: Inputs, device: torch.device) -> bo
     Or whether it runs them again in the backward pass, as activation checkpoints do: they would draw anew. What
     cannot be tried on a batch ``(n, ...)`` counts as random.
     """
+    return all(_draws(network, example, device) for _ in range(TRIED))
+
+
+def _draws(network: nn.Module, example: Inputs, device: torch.device) -> bool:
     tried = copy.deepcopy(network).train()
     keyed = take_over(tried, torch.zeros((), dtype=torch.int64, device=device)).values()
-    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []), torch.enable_grad():
-        before = _generators(device)
+    with generators_lock, generators_kept(device), torch.enable_grad():
+        before = generator_states(device)
         try:
             outputs = call(tried, example)
             calls = [module.calls for module in keyed]
@@ -78,10 +85,5 @@ def needs_seeds(network: nn.Module, example: Inputs, device: torch.device) -> bo
                 outputs.sum().backward()
         except Exception:  # whatever a user's code raises: training will show it
             return True
-        return calls != [module.calls for module in keyed] or any(
-            not a.equal(b) for a, b in zip(before, _generators(device), strict=True)
-        )
-
-
-def _generators(device: torch.device) -> list[Tensor]:
-    return [torch.get_rng_state(), *([torch.cuda.get_rng_state(device)] if device.type == "cuda" else [])]
+        drew = any(not a.equal(b) for a, b in zip(before, generator_states(device), strict=True))
+        return drew or calls != [module.calls for module in keyed]

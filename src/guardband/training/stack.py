@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
 from guardband.nn.mixed import LossFunction
-from guardband.training.batches import Batch, seed_generators
+from guardband.training.batches import Batch, generators_kept, generators_lock, seed_generators
 from guardband.training.inputs import Inputs, call, map_tensors, tensors_in
 from guardband.training.members import Members, State, autograd, stacked_state, tensors_of, write_state
 from guardband.training.randomness import take_over
@@ -120,14 +120,14 @@ class Row(Members):
     def __call__(self, x: Inputs) -> Tensor:
         """Return all outputs, ``(G, n, ...) -> (M, n, C)``."""
         each = self.size // len(tensors_in(x)[0])
-        before = torch.get_rng_state() if self._seeds else None
-        outputs = []
-        for i, network in enumerate(self._networks):
-            if self._seeds:
-                seed_generators(self._seeds[i], self._keys.device)
-            outputs.append(call(network, map_tensors(x, lambda t, group=i // each: t[group])))  # type: ignore[misc]
-        if before is not None:
-            torch.set_rng_state(before)  # a loader that draws from it gives the same batches to any networks
+        groups = [map_tensors(x, lambda t, group=group: t[group]) for group in range(self.size // each)]  # type: ignore[misc]
+        if not self._seeds:
+            return torch.stack([call(network, groups[i // each]) for i, network in enumerate(self._networks)])
+        outputs, device = [], self._keys.device
+        with generators_lock, generators_kept(device):  # a loader that draws gives the same batches to any networks
+            for i, network in enumerate(self._networks):
+                seed_generators(self._seeds[i], device)
+                outputs.append(call(network, groups[i // each]))
         return torch.stack(outputs)
 
     def parameters(self) -> list[Tensor]:
@@ -202,11 +202,11 @@ def why_not_stacked(networks: Sequence[nn.Module], example: Tensor) -> str | Non
 
 
 def _why_not(networks: Sequence[nn.Module], example: Tensor) -> str | None:
-    with torch.random.fork_rng(devices=[example.device] if example.is_cuda else []), torch.enable_grad():
+    with generators_kept(example.device), torch.enable_grad():
         try:
-            copies = [copy.deepcopy(network) for network in networks]
+            copies, generator = [copy.deepcopy(network) for network in networks], torch.Generator().manual_seed(0)
             for p in (p for one in copies for p in one.parameters()):
-                p.data += 0.1 * torch.randn_like(p)
+                p.data += (0.1 * torch.randn(p.shape, generator=generator)).to(p)
             tried = Stack(copies)
             tried.train()
             torch.autograd.grad(tried(example[None]).sum(), tried._trained, allow_unused=True)
