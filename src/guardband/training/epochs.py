@@ -98,8 +98,10 @@ class _Run:
 
         self._train("training", self._job, max(epochs), judge)
         trained = [name for name, p in self._job.networks[0].named_parameters() if p.requires_grad]
-        finite = [t.isfinite().flatten(1).all(1) for name, t in self._keeper.kept.items() if name in trained]
-        self._keeper.keep(~torch.stack(finite).all(0).cpu(), stacked_state(self._job.networks), 0)
+        diverged = torch.zeros(self._job.size, dtype=torch.bool)
+        for t in (t for name, t in self._keeper.kept.items() if name in trained):
+            diverged |= ~t.isfinite().flatten(1).all(1).cpu()
+        self._keeper.keep(diverged, stacked_state(self._job.networks), 0)
 
     def _early(self) -> None:
         """Train on most rows, and keep each member as it was when it did best on the others."""

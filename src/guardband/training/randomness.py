@@ -36,7 +36,8 @@ class KeyedDropout(nn.Dropout, Keyed):
             return x
         shape, kept = x.shape, min(65535, round(65536 * (1 - self.p)))
         if self.unbatched is not None:
-            axes = 1 if x.ndim == self.unbatched else 2
+            stacked = 0 if self.key is None else self.key.ndim
+            axes = stacked + (1 if x.ndim - stacked == self.unbatched else 2)
             shape = torch.Size([*x.shape[:axes], *[1] * (x.ndim - axes)])
         keep = self.random_numbers(shape, torch.int16, x.device) < kept - 32768
         factor = keep.to(x.dtype) * (65536 / max(1, kept))
