@@ -261,8 +261,8 @@ def _fingerprint(job: Job) -> str:
         held_out = job.held_out if isinstance(job.held_out, tuple) else ()
         different = {id(draw): draw for draw in (*job.draws, *held_out)}
         tensors += [draw.index for draw in different.values()]
-        places = {number: place for place, number in enumerate(different)}
-        digest.update(repr([(places[id(draw)], draw.seed) for draw in (*job.draws, *held_out)]).encode())
+        numbers = {identity: number for number, identity in enumerate(different)}
+        digest.update(repr([(numbers[id(draw)], draw.seed) for draw in (*job.draws, *held_out)]).encode())
     for t in tensors:
         digest.update(str((tuple(t.shape), t.dtype)).encode())
         digest.update(t.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)

@@ -127,11 +127,11 @@ class Fleet:
             left = tuple(i for i in ids if not finished[i])
             if 2 * len(left) > len(ids):
                 continue
-            state, place = self._state(ids), self._squad_ids.index(ids)
+            state, at = self._state(ids), self._squad_ids.index(ids)
             gone = [i for i in ids if i not in left]
             self._gone.append((tuple(gone), _to(state.take([ids.index(i) for i in gone]).kept(), self._job.device)))
             self._squads.pop(ids, None)
-            self._squad_ids[place : place + 1] = [left] if left else []
+            self._squad_ids[at : at + 1] = [left] if left else []
             if left:
                 self._records.append(_Record(left, self._epoch, state.take([ids.index(i) for i in left])))
 
@@ -169,8 +169,8 @@ class Fleet:
             return
         halves = ids[: len(ids) // 2], ids[len(ids) // 2 :]
         with self._lock:
-            place = self._squad_ids.index(ids)
-            self._squad_ids[place : place + 1] = halves
+            at = self._squad_ids.index(ids)
+            self._squad_ids[at : at + 1] = halves
         for half in halves:
             self._train(half, epoch)
 

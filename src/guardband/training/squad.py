@@ -44,9 +44,9 @@ class SquadState:
         """Return what a snapshot is made of: parameters, averaged if they are, and buffers."""
         return self.averaged or self.members
 
-    def take(self, places: Sequence[int]) -> SquadState:
-        """Return the state of the members at some places, in the order given."""
-        some = list(places)
+    def take(self, positions: Sequence[int]) -> SquadState:
+        """Return the state of the members at some positions in the squad, in the order given."""
+        some = list(positions)
         return self._each(lambda t: t[some])
 
     def to(self, device: torch.device) -> SquadState:
