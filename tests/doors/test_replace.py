@@ -34,6 +34,47 @@ def test_another_layer_can_be_named_and_another_head_brought():
         gb.with_intervals(convolutional, layer="0")
 
 
+class Encoded(nn.Module):
+    """Its head is registered first."""
+
+    def __init__(self):
+        super().__init__()
+        self.head, self.body = nn.Linear(8, 1), nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+
+    def forward(self, x):
+        return self.head(self.body(x)[:, 0])
+
+
+def encoder(layers=2):
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    return nn.TransformerEncoder(layer, layers, enable_nested_tensor=False)
+
+
+@pytest.mark.parametrize(
+    ("model", "inside"),
+    [
+        (encoder(), "TransformerEncoder"),
+        (nn.Sequential(nn.Linear(6, 8), encoder()), "TransformerEncoder"),
+        (nn.TransformerEncoderLayer(8, 2, 16), "TransformerEncoderLayer"),
+        (nn.TransformerDecoderLayer(8, 2, 16), "TransformerDecoderLayer"),
+        (nn.Sequential(nn.MultiheadAttention(8, 2)), "MultiheadAttention"),
+        (Encoded(), "TransformerEncoderLayer"),
+    ],
+)
+def test_a_layer_that_torch_goes_on_after_is_refused(model, inside):
+    with pytest.raises(ValueError, match=rf"is inside a {inside}, .*add a linear layer at the end.*layer=\.\.\."):
+        gb.with_intervals(model)
+
+
+def test_a_linear_layer_after_torchs_own_modules_is_replaced():
+    named = gb.with_intervals(Encoded(), layer="head")
+    assert named(torch.randn(2, 4, 8)).shape == (2, 3)
+    ended = nn.Sequential(encoder(1), nn.Flatten(), nn.Linear(32, 1))
+    assert gb.with_intervals(ended)(torch.randn(2, 4, 8)).shape == (2, 3)
+    nested = nn.Sequential(nn.Flatten(), nn.Sequential(nn.Linear(32, 4), nn.Linear(4, 1)))
+    assert gb.with_intervals(nested)(torch.randn(2, 4, 8)).shape == (2, 3)
+
+
 def test_a_frozen_backbone_does_not_move():
     """Neither its parameters nor its batch statistics, and its dropout is off."""
     frozen = gb.with_intervals(backbone(), freeze=True)

@@ -203,6 +203,52 @@ def test_a_loader_of_a_stream_that_does_not_know_its_length():
     assert_same([gb.train(network(1), DataLoader(Stream(), batch_size=32), IntervalLoss(0.1), **settings)], [stream[1]])
 
 
+class Several(nn.Module):
+    """Takes a table, and a category for each row."""
+
+    def __init__(self, seed):
+        super().__init__()
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            self.names, self.head = nn.Embedding(5, 2), TripleHead(D + 2)
+
+    def forward(self, table, names):
+        return self.head(torch.cat([table, self.names(names)], -1))
+
+
+@pytest.mark.filterwarnings("ignore:.*they take several inputs")
+@pytest.mark.parametrize("validation", [None, 0.3, "data"])
+@pytest.mark.parametrize("form", ["tuple", "mapping", "arrays"])
+def test_several_inputs_as_tensors(form, validation, tmp_path):
+    """Each network with rows of its own, a checkpoint and weights, as from batches of the same rows by a loader."""
+    (x, y), names = data(), torch.arange(N) % 5
+    shaped = {
+        "tuple": lambda rows: (x[rows], names[rows]),
+        "mapping": lambda rows: {"names": names[rows], "table": x[rows].double()},
+        "arrays": lambda rows: (x[rows].numpy(), names[rows].numpy()),
+    }[form]
+    every, later = torch.arange(N), torch.arange(200, N)
+    given = (shaped(every), y, torch.ones(N))
+    held_out = (shaped(later), y[later], torch.ones(100)) if validation == "data" else validation
+    settings = {"epochs": 3, "learning_rate": 0.01, "batch_size": 50, "validation": held_out}
+    rows = [torch.arange(200), torch.arange(50, 250)]
+    fleet = gb.train([Several(0), Several(1)], given, IntervalLoss(0.1), rows=rows, checkpoint=tmp_path, **settings)
+    for i in range(2):
+        assert_same([gb.train(Several(i), given, IntervalLoss(0.1), rows=rows[i], **settings)], [fleet[i]])
+    if validation is None:
+        from guardband.training.batches import Draw
+
+        class Loader:
+            epoch = 0
+
+            def __iter__(self):
+                self.epoch += 1
+                order = Draw(rows[0], 0).order(max(1, self.epoch - 1))
+                return iter([((x[part], names[part]), y[part]) for part in order.split(50)])
+
+        assert_same([gb.train(Several(0), Loader(), IntervalLoss(0.1), epochs=3, learning_rate=0.01)], [fleet[0]])
+
+
 def test_a_loss_of_the_users_own():
     x, y = data()
 
@@ -288,6 +334,37 @@ def test_ctrl_c_leaves_the_last_whole_epoch(how):
         gb.train(net, given, IntervalLoss(0.1), epochs=9, after_epoch=interrupt, **settings)
     assert not net.training
     assert_same([gb.train(network(), given, IntervalLoss(0.1), epochs=3, **settings)], [net], 0)
+
+
+@pytest.mark.parametrize("when", ["between epochs", "in an epoch", "in the first epoch"])
+@pytest.mark.parametrize("validation", [None, 0.3])
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+def test_after_ctrl_c_the_same_call_goes_on_from_the_last_whole_epoch(tmp_path, monkeypatch, when, validation, dropout):
+    from guardband.training.squad import Squad
+
+    settings = {"epochs": 7, "validation": validation, "patience": 3, "averaging": 2.0, "learning_rate": 0.02}
+
+    def run(**others):
+        networks = [network(i, dropout=dropout) for i in range(3)]
+        return gb.train(networks, data(), IntervalLoss([0.1, 0.2, 0.5]), **settings, **others)
+
+    expected, real, seen = run(), Squad.epoch, []
+
+    def interrupt(epoch):
+        if when == "between epochs" and epoch == 4:
+            raise KeyboardInterrupt
+
+    def epoch(self, number, stop):
+        real(self, number, stop)
+        if number == {"in an epoch": 5, "in the first epoch": 1}.get(when):
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Squad, "epoch", epoch)
+        with pytest.raises(KeyboardInterrupt):
+            run(checkpoint=tmp_path, after_epoch=interrupt)
+    assert_same(expected, run(checkpoint=tmp_path, after_epoch=seen.append), 0)
+    assert seen[0] == (1 if when == "in the first epoch" else 5)
 
 
 def test_ctrl_c_in_the_middle_of_an_epoch():
@@ -470,6 +547,9 @@ def sharing():
         ({"data": (torch.zeros(0, D), torch.zeros(0))}, "at least one row"),
         ({"data": (torch.zeros(5, D), torch.zeros(5, 1))}, r"y must have the shape \(5,\)"),
         ({"data": (torch.zeros(5, D), torch.zeros(5), -torch.ones(5))}, "not be negative"),
+        ({"data": ((torch.zeros(5, D), torch.zeros(4, D)), torch.zeros(5))}, r"same number of rows.*found \[4, 5\]"),
+        ({"data": ({}, torch.zeros(5))}, "same number of rows"),
+        ({"data": data(), "validation": (torch.zeros(5, D + 1), torch.zeros(5))}, "same inputs as data"),
         ({"rows": torch.tensor([0, N])}, "positions from 0"),
         ({"rows": torch.tensor([0.5])}, "positions from 0"),
         ({"rows": torch.zeros(N, dtype=torch.bool)}, "at least one"),
@@ -552,6 +632,23 @@ def test_one_that_diverges_is_named_and_the_others_are_trained():
         gb.train(networks, (x, y), IntervalLoss(0.1), learning_rate=[0.01, 1e30], **settings)
     alone = gb.train(network(0), (x, y), IntervalLoss(0.1), learning_rate=0.01, **settings)
     assert_same([alone, network(1)], networks)
+
+
+@pytest.mark.parametrize("kind", ["dense", "stacked", "in a row"])
+@pytest.mark.filterwarnings("ignore:.*cannot be stacked")
+def test_divergence_is_an_error_without_validation_too(kind):
+    build, settings = ARCHITECTURES[kind], {"epochs": 4, "batch_size": 64}
+    networks = [build(0), build(1), build(2)]
+    with pytest.raises(ValueError, match=r"diverged for network 1 of 3.*Lower its learning rate"):
+        gb.train(networks, data(), IntervalLoss(0.1), learning_rate=[0.01, 3e38, 0.01], **settings)
+    alone = [gb.train(build(i), data(), IntervalLoss(0.1), learning_rate=0.01, **settings) for i in (0, 2)]
+    assert_same([alone[0], build(1), alone[1]], networks)
+
+
+def test_a_buffer_that_is_infinite_is_no_divergence():
+    net = nn.Sequential(nn.BatchNorm1d(D), TripleHead(D))
+    net.register_buffer("limits", torch.tensor([-torch.inf, torch.inf]))
+    assert gb.train(net, data(), IntervalLoss(0.1), epochs=1) is net
 
 
 class Halved(IntervalLoss):
@@ -669,7 +766,7 @@ def test_what_after_epoch_sees_does_not_change_the_start(monkeypatch):
     real = Squad.epoch
 
     def epoch(self, number, stop):
-        if number == 3 and self._task.size > 1:
+        if number == 3 and self._job.size > 1:
             raise torch.OutOfMemoryError("CUDA out of memory.")
         real(self, number, stop)
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from guardband.training.adam import Adam, clip_, coefficients
+from guardband.training.adam import Adam, clip_, coefficients, copy_each_, lerp_each_
 
 STEPS, SIZE = 40, 3
 
@@ -42,6 +42,28 @@ def test_one_rate_for_all_is_torchs_adam():
     for member in range(SIZE):
         for a, b in zip(together, theirs(rates, member), strict=True):
             torch.testing.assert_close(a[member], b, atol=1e-6, rtol=1e-5)
+
+
+def test_without_torchs_private_kernel_the_steps_are_the_same(monkeypatch):
+    rates = np.linspace(0.02, 0.001, STEPS)
+    expected = ours(rates)
+    monkeypatch.delattr(torch, "_fused_adam_")
+    for a, b in zip(expected, ours(rates), strict=True):
+        torch.testing.assert_close(a, b, atol=1e-6, rtol=1e-6)
+
+
+def test_without_torchs_private_functions_for_lists_the_result_is_the_same(monkeypatch):
+    def moved():
+        tensors, others = problem()[0], problem(1)[0]
+        lerp_each_(tensors, others, 0.3)
+        copies = [torch.empty_like(t) for t in tensors]
+        copy_each_(copies, tensors)
+        return copies
+
+    expected = moved()
+    monkeypatch.delattr(torch, "_foreach_lerp_")
+    monkeypatch.delattr(torch, "_foreach_copy_")
+    assert all(a.equal(b) for a, b in zip(expected, moved(), strict=True))
 
 
 def test_a_rate_for_each_is_torchs_adam_for_each():

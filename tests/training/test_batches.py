@@ -3,9 +3,8 @@ import threading
 import pytest
 import torch
 
-from guardband.training.batches import Draw, LoaderBatches, ResidentBatches, Rows, steps_of
+from guardband.training.batches import Draw, LoaderBatches, ResidentBatches, Rows, grouped, steps_of
 from guardband.training.streaming import StreamedBatches
-from guardband.training.task import grouped
 
 CPU = torch.device("cpu")
 
@@ -66,6 +65,19 @@ def test_streamed_batches_are_the_resident_ones():
         assert a.x.equal(b.x)
         assert a.y.equal(b.y)
         assert a.weight.equal(b.weight)
+
+
+@pytest.mark.parametrize("form", [tuple, lambda both: dict(zip("ab", both, strict=True))])
+def test_several_inputs_are_gathered_alike(form):
+    whole, draws = rows(), [Draw(torch.arange(50), 0), Draw(torch.arange(51, 101), 1)]
+    several = Rows(form([whole.x[:, :1], whole.x[:, 1]]), whole.y, whole.weight)
+    one = batches(ResidentBatches(whole, draws, 2, 16))
+    for source in (ResidentBatches(several, draws, 2, 16), StreamedBatches(several, draws, 2, 16, CPU)):
+        for a, b in zip(one, batches(source), strict=True):
+            first, second = b.x.values() if isinstance(b.x, dict) else b.x
+            assert a.x.equal(torch.cat([first, second[..., None]], -1))
+            assert a.y.equal(b.y)
+            assert a.weight.equal(b.weight)
 
 
 def test_a_stream_that_is_left_early_ends_its_thread():

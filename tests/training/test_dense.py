@@ -1,8 +1,9 @@
 import pytest
 import torch
 from torch import nn
+from torch.nn import functional
 
-from guardband.nn import FullyConnected, GaussianLoss, IntervalLoss, TripleHead
+from guardband.nn import FullyConnected, GaussianLoss, IntervalLoss, OrderedTriple, TripleHead
 from guardband.training.batches import Rows
 from guardband.training.dense import Dense, chain_of
 from guardband.training.stack import Row
@@ -67,6 +68,68 @@ def test_other_activations(activation):
     dense, row, loss = Dense(given, chain_of(given[0])), Row(given), IntervalLoss([0.1, 0.2, 0.3])
     with torch.no_grad():
         torch.testing.assert_close(dense(data.x), row(data.x))
+    ours, theirs = (by_name(members, members.gradients(data, loss)) for members in (dense, row))
+    for name, value in theirs.items():
+        torch.testing.assert_close(ours[name], value, atol=1e-6, rtol=1e-4)
+
+
+class Deviation(nn.Module):
+    """Makes the second of two columns positive."""
+
+    ends_network = True
+
+    def __init__(self, least=0.1):
+        super().__init__()
+        self.least = least
+
+    def forward(self, z):
+        mean, s = z.unbind(-1)
+        return torch.stack([mean, self.least + functional.softplus(s)], dim=-1)
+
+
+class Random(Deviation):
+    """Holds a module, of which nothing is known."""
+
+    def __init__(self):
+        super().__init__()
+        self.dropout = nn.Dropout()
+
+
+def likelihood(outputs, y, weight=None):
+    mean, deviation = outputs.unbind(-1)
+    rows = deviation.log() + ((y - mean) / deviation).square() / 2
+    return rows.mean(-1) if weight is None else (rows * weight).sum(-1) / weight.sum(-1)
+
+
+def ended(size, end=Deviation):
+    torch.manual_seed(0)
+    return [nn.Sequential(nn.Linear(5, 8), nn.ReLU(), nn.Linear(8, 2), end()) for _ in range(size)]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("groups", [1, 3])
+def test_any_module_that_says_so_may_end_a_network(groups, weighted):
+    given, data = ended(3), batch(groups, 3, weighted)
+    dense, row = Dense(given, chain_of(given[0])), Row(given)
+    torch.testing.assert_close(dense(data.x), row(data.x))
+    ours, theirs = (by_name(members, members.gradients(data, likelihood)) for members in (dense, row))
+    for name, value in theirs.items():
+        torch.testing.assert_close(ours[name], value, atol=1e-6, rtol=1e-4)
+
+
+def test_modules_that_end_networks_count_as_alike_only_with_the_same_settings():
+    (one, two), (other,) = ended(2), ended(1, lambda: Deviation(0.2))
+    assert chain_of(one) == chain_of(two) != chain_of(other)
+    assert chain_of(networks(1)[0]) != chain_of(networks(1, ordering="relu")[0])
+
+
+def test_an_ordering_of_the_users_own_is_not_taken_for_ours():
+    class Halved(OrderedTriple):
+        def forward(self, z):
+            return super().forward(z / 2)
+
+    given, data, loss = [nn.Sequential(nn.Linear(5, 3), Halved())], batch(1, 1), IntervalLoss(0.1)
+    dense, row = Dense(given, chain_of(given[0])), Row(given)
     ours, theirs = (by_name(members, members.gradients(data, loss)) for members in (dense, row))
     for name, value in theirs.items():
         torch.testing.assert_close(ours[name], value, atol=1e-6, rtol=1e-4)
@@ -150,6 +213,10 @@ def tied():
         Doubled(nn.Linear(5, 4), nn.ReLU(), TripleHead(4)),
         nn.utils.parametrizations.weight_norm(nn.Linear(5, 3)),
         FullyConnected(5).double(),
+        *ended(1, Random),
+        nn.Sequential(nn.Linear(5, 2), Deviation(), nn.Linear(2, 2)),
+        nn.Sequential(nn.Linear(5, 3), OrderedTriple(), nn.Linear(3, 1)),
+        nn.Sequential(nn.Linear(5, 2), nn.Softplus()),
         hooked(),
         frozen(),
         tied(),

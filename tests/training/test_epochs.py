@@ -14,7 +14,6 @@ from guardband.training.recipe import Recipe
 from guardband.training.search import Search
 from guardband.training.squad import Squad
 from guardband.training.stack import stack
-from guardband.training.task import Task
 
 
 def build(seed):
@@ -38,7 +37,7 @@ def job(recipe, taus=(0.1,), data=None, log=None, seed=5, **settings):
         torch.device("cpu"),
         data,
         (Draw(torch.arange(len(data)), seed),) * len(taus),
-        seed=seed,
+        seeds=(seed,) * len(taus),
         progress=lambda *done: log.append(done) if log is not None else None,
         **settings,
     )
@@ -133,11 +132,11 @@ def test_held_out_loss_is_one_weighted_mean_whatever_the_blocks(monkeypatch, blo
     weighted = Rows(data.x, data.y, torch.cat([torch.ones(5), torch.zeros(150), torch.rand(45)]))
     loss, held_out = IntervalLoss([0.1]), Draw(torch.arange(3, 200), 0)
     draw = Draw(torch.arange(3), 0)
-    pace = Recipe(epochs=1).pace(1)
-    task = Task((build(0),), loss, pace, torch.device("cpu"), weighted, (draw,), batch_size=13, engine="dense")
+    recipe = Recipe(epochs=1, batch_size=13)
+    one = Job((build(0),), loss, recipe, torch.device("cpu"), weighted, (draw,), engine="dense")
     some, weight = data.x[3:], weighted.weight[3:]
     expected = (loss.rows(build(0)(some)[None], data.y[3:]) * weight).sum(-1) / weight.sum()
-    torch.testing.assert_close(Squad(task).losses([held_out]), expected.detach())
+    torch.testing.assert_close(Squad(one).losses([held_out]), expected.detach())
 
 
 def test_a_diverged_cross_validation_is_refused():
@@ -149,6 +148,32 @@ def test_a_member_that_diverged_is_as_it_was_given():
     result = trained(Recipe(epochs="early", max_epochs=5, learning_rate=(1e30, 0.01)), taus=(0.1, 0.1))
     assert result.epochs[0] == 0 < result.epochs[1]
     assert all(value[0].equal(build(0).state_dict()[name]) for name, value in result.state.items())
+
+
+@pytest.mark.parametrize("epochs", [4, "cv"])
+def test_a_member_that_diverged_in_a_given_number_of_epochs_is_as_it_was_given(monkeypatch, epochs):
+    monkeypatch.setattr(Search, "best", lambda search: (4, 4))
+    result = trained(Recipe(epochs=epochs, max_epochs=4, learning_rate=(1e30, 0.01)), taus=(0.1, 0.1))
+    assert result.epochs == (0, 4)
+    assert all(value[0].equal(build(0).state_dict()[name]) for name, value in result.state.items())
+
+
+@pytest.mark.parametrize("stop", [("cross-validation", 3), ("training", 1), ("training", 2)])
+def test_ctrl_c_in_a_cross_validation_leaves_a_checkpoint_of_the_last_whole_epoch(tmp_path, stop):
+    recipe = Recipe(epochs="cv", max_epochs=6, patience=6)
+    expected, seen = trained(recipe, taus=(0.2, 0.1)), []
+    settings = {"taus": (0.2, 0.1), "checkpoint": Checkpoint(tmp_path / "one", "job")}
+
+    def interrupt(what, epoch, epochs):
+        if (what, epoch) == stop:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        replace(job(recipe, **settings), progress=interrupt).train()
+    result = replace(job(recipe, **settings), progress=lambda *done: seen.append(done[:2])).train()
+    assert seen[0] == (stop[0], stop[1] + 1)
+    assert (result.epochs, result.losses) == (expected.epochs, expected.losses)
+    assert all(value.equal(expected.state[name]) for name, value in result.state.items())
 
 
 @pytest.mark.parametrize("stop", [("cross-validation", 3), ("training", 2)])

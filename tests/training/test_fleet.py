@@ -3,17 +3,18 @@
 import os
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 import torch
 
 from guardband.nn import FullyConnected, IntervalLoss
 from guardband.training.batches import Draw, Rows
+from guardband.training.division import divided
 from guardband.training.fleet import Fleet
-from guardband.training.plan import plan
+from guardband.training.job import Job
 from guardband.training.recipe import Recipe
 from guardband.training.squad import Squad
-from guardband.training.task import Task
 from guardband.training.threads import allowed_threads, one_thread_each
 
 CPU = torch.device("cpu")
@@ -22,10 +23,10 @@ CPU = torch.device("cpu")
 @pytest.fixture(autouse=True)
 def one_core(monkeypatch):
     """On a machine of one core no squad is divided to give others work."""
-    monkeypatch.setattr("guardband.training.plan.CORES", 1)
+    monkeypatch.setattr("guardband.training.division.CORES", 1)
 
 
-def task(groups=(4,), engine="dense", hidden=(200,), n=300, **settings):
+def job(groups=(4,), engine="dense", hidden=(200,), n=300, **settings):
     """Members in groups of the given sizes, each group with rows of its own."""
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(n, 4, generator=generator)
@@ -37,14 +38,13 @@ def task(groups=(4,), engine="dense", hidden=(200,), n=300, **settings):
     draws = []
     for group, members in enumerate(groups):
         draws += [Draw(torch.arange(group, n - 10 + group), group)] * members
-    return Task(
+    return Job(
         tuple(networks),
         IntervalLoss([0.05 + 0.9 * i / size for i in range(size)]),
-        Recipe(epochs=5, learning_rate=0.01).pace(size),
+        Recipe(epochs=5, learning_rate=0.01, batch_size=64),
         CPU,
         Rows(x, x.sum(-1)),
         tuple(draws),
-        batch_size=64,
         engine=engine,
         **settings,
     )
@@ -65,16 +65,16 @@ def assert_same(a, b, **tolerance):
 def test_squads_are_parts_of_a_group_or_whole_groups():
     most = 2**20 // (4 * 200 * 64)
     assert most == 20
-    assert plan(task((45,))) == [tuple(range(15)), tuple(range(15, 30)), tuple(range(30, 45))]
-    assert plan(task((8, 8, 8))) == [tuple(range(16)), tuple(range(16, 24))]
-    assert plan(task((8, 3))) == [tuple(range(8)), tuple(range(8, 11))]
-    assert plan(task((8, 4))) == [tuple(range(8)), tuple(range(8, 12))]  # groups of one size only
+    assert divided(job((45,))) == [tuple(range(15)), tuple(range(15, 30)), tuple(range(30, 45))]
+    assert divided(job((8, 8, 8))) == [tuple(range(16)), tuple(range(16, 24))]
+    assert divided(job((8, 3))) == [tuple(range(8)), tuple(range(8, 11))]
+    assert divided(job((8, 4))) == [tuple(range(8)), tuple(range(8, 12))]  # groups of one size only
 
 
 def test_all_cores_have_work_if_there_are_members_enough(monkeypatch):
     def sizes(cores, groups, **settings):
-        monkeypatch.setattr("guardband.training.plan.CORES", cores)
-        return [len(squad) for squad in plan(task(groups, **settings))]
+        monkeypatch.setattr("guardband.training.division.CORES", cores)
+        return [len(squad) for squad in divided(job(groups, **settings))]
 
     assert sizes(2, (1,)) == [1]
     assert sizes(2, (2,)) == [1, 1]
@@ -87,16 +87,16 @@ def test_all_cores_have_work_if_there_are_members_enough(monkeypatch):
 
 
 def test_members_with_other_numbers_of_rows_train_apart():
-    mixed = task((2, 2))
+    mixed = job((2, 2))
     draws = (*mixed.draws[:2], *[Draw(torch.arange(100), 0)] * 2)
-    parts = plan(Task(**{**vars(mixed), "draws": draws}))
+    parts = divided(replace(mixed, draws=draws))
     assert parts == [(0, 1), (2, 3)]
 
 
 @pytest.mark.parametrize("engine", ["dense", "stack", "row"])
 def test_each_member_is_what_it_would_be_alone(engine, monkeypatch):
-    monkeypatch.setattr("guardband.training.plan.CACHE_BYTES", 4 * 200 * 64 * 3)
-    whole = task((4, 4, 1), engine)
+    monkeypatch.setattr("guardband.training.division.CACHE_BYTES", 4 * 200 * 64 * 3)
+    whole = job((4, 4, 1), engine)
     together = trained(Fleet(whole))
     for i in range(whole.size):
         alone = trained(Fleet(whole.take([i])))
@@ -104,7 +104,7 @@ def test_each_member_is_what_it_would_be_alone(engine, monkeypatch):
 
 
 def test_the_number_of_threads_changes_nothing(monkeypatch):
-    monkeypatch.setattr("guardband.training.plan.CACHE_BYTES", 4 * 200 * 64)
+    monkeypatch.setattr("guardband.training.division.CACHE_BYTES", 4 * 200 * 64)
     results, seen = [], []
     real = Squad.epoch
 
@@ -118,7 +118,7 @@ def test_the_number_of_threads_changes_nothing(monkeypatch):
     for threads in (1, 3):
         monkeypatch.setattr("guardband.training.fleet.allowed_threads", lambda threads=threads: threads)
         seen.clear()
-        results.append(trained(Fleet(task((6,)))))
+        results.append(trained(Fleet(job((6,)))))
         assert len(set(seen)) == min(threads, 6) if threads == 1 else len(set(seen)) > 1
     assert all(value.equal(results[1][name]) for name, value in results[0].items())
 
@@ -177,7 +177,7 @@ def test_threads_that_leave_in_another_order_get_their_numbers_back():
 
 
 def test_fits_in_threads_of_the_callers_leave_its_number_alone():
-    before, whole = torch.get_num_threads(), task((3,))
+    before, whole = torch.get_num_threads(), job((3,))
     results = {}
 
     def fit(i):
@@ -197,13 +197,13 @@ def test_fits_in_threads_of_the_callers_leave_its_number_alone():
 @pytest.mark.parametrize("when", [1, 3])
 def test_out_of_memory_halves_the_squad_and_ends_the_same(engine, when, monkeypatch):
     """Memory for three members at most, noticed in the first epoch or, when others take memory, later."""
-    whole = task((8,), engine)
+    whole = job((8,), engine)
     expected = trained(Fleet(whole))
     real, sizes = Squad.epoch, []
 
     def epoch(self, number, stop):
-        if number >= when and self._task.size > 3:
-            sizes.append(self._task.size)
+        if number >= when and self._job.size > 3:
+            sizes.append(self._job.size)
             if number > 1:
                 real(self, number, stop)  # half-done work must not be kept
             raise torch.OutOfMemoryError("CUDA out of memory.")
@@ -213,7 +213,7 @@ def test_out_of_memory_halves_the_squad_and_ends_the_same(engine, when, monkeypa
     fleet = Fleet(whole)
     assert_same(expected, trained(fleet), atol=1e-5, rtol=1e-5)
     assert sizes == [8, 4, 4]
-    assert [len(part) for part in fleet._plan] == [2, 2, 2, 2]
+    assert [len(part) for part in fleet._squad_ids] == [2, 2, 2, 2]
 
 
 def test_one_member_that_does_not_fit_is_an_error(monkeypatch):
@@ -222,7 +222,7 @@ def test_one_member_that_does_not_fit_is_an_error(monkeypatch):
 
     monkeypatch.setattr(Squad, "epoch", epoch)
     with pytest.raises(torch.OutOfMemoryError):
-        trained(Fleet(task((2,))))
+        trained(Fleet(job((2,))))
 
 
 def test_other_errors_are_not_taken_for_memory(monkeypatch):
@@ -231,11 +231,11 @@ def test_other_errors_are_not_taken_for_memory(monkeypatch):
 
     monkeypatch.setattr(Squad, "epoch", epoch)
     with pytest.raises(RuntimeError, match="shapes"):
-        trained(Fleet(task((2,))))
+        trained(Fleet(job((2,))))
 
 
 def test_a_fleet_goes_on_from_its_state_even_divided(monkeypatch):
-    whole = task((5,))
+    whole = job((5,))
     expected = trained(Fleet(whole), epochs=4)
     fleet = Fleet(whole)
     trained(fleet, epochs=2)
@@ -245,7 +245,7 @@ def test_a_fleet_goes_on_from_its_state_even_divided(monkeypatch):
         again.epoch(4)
     assert all(value.equal(again.snapshot()[name]) for name, value in expected.items())
     halved = Fleet(whole, fleet.state(), 2)
-    halved._plan = [(0, 1), (2, 3, 4)]
+    halved._squad_ids = [(0, 1), (2, 3, 4)]
     with halved.at_work():
         halved.epoch(3)
         halved.epoch(4)
@@ -254,7 +254,7 @@ def test_a_fleet_goes_on_from_its_state_even_divided(monkeypatch):
 
 @pytest.mark.parametrize("engine", ["dense", "stack", "row"])
 def test_dismissed_members_stay_as_they_were_and_the_others_go_on(engine):
-    whole = task((6,), engine)
+    whole = job((6,), engine)
     two, four = trained(Fleet(whole), epochs=2), trained(Fleet(whole), epochs=4)
     fleet = Fleet(whole)
     held_out = tuple(Draw(torch.arange(290, 300), 0) for _ in range(6))
@@ -263,7 +263,7 @@ def test_dismissed_members_stay_as_they_were_and_the_others_go_on(engine):
         fleet.dismiss(torch.tensor([True, False, False, False, False, True]))  # too few to be worth it
         fleet.epoch(2)
         fleet.dismiss(torch.tensor([True, True, False, True, False, True]))
-        assert fleet._plan == [(2, 4)]
+        assert fleet._squad_ids == [(2, 4)]
         fleet = Fleet(whole, fleet.state(), 2)  # and so it is after a checkpoint
     with fleet.at_work():
         fleet.epoch(3)
@@ -275,14 +275,14 @@ def test_dismissed_members_stay_as_they_were_and_the_others_go_on(engine):
             expected = four if i in (2, 4) else two
             torch.testing.assert_close(value[i], expected[name][i], atol=1e-5, rtol=1e-5)
     fleet.dismiss(torch.ones(6, dtype=torch.bool))
-    assert fleet._plan == []
+    assert fleet._squad_ids == []
     assert fleet.snapshot()["0.weight"].shape[0] == 6
 
 
 @pytest.mark.parametrize("engine", ["dense", "stack"])
 def test_squads_that_do_not_fit_side_by_side_take_turns(engine, monkeypatch):
     """Memory for three members in all: whoever is not at work must wait elsewhere."""
-    whole = task((4, 4), engine)
+    whole = job((4, 4), engine)
     expected = trained(Fleet(whole), epochs=4)
     real = Squad.epoch
     fleet = Fleet(whole)
@@ -298,8 +298,8 @@ def test_squads_that_do_not_fit_side_by_side_take_turns(engine, monkeypatch):
     monkeypatch.setattr(Squad, "epoch", epoch)
     state = trained(fleet, epochs=4)
     assert_same(expected, state, atol=1e-5, rtol=1e-5)
-    assert sorted(i for part in fleet._plan for i in part) == list(range(8))
-    assert max(map(len, fleet._plan)) <= 3
+    assert sorted(i for part in fleet._squad_ids for i in part) == list(range(8))
+    assert max(map(len, fleet._squad_ids)) <= 3
     assert fleet.losses(held_out).isfinite().all()
     again = Fleet(whole, fleet.state(), 4)
     fleet.dismiss(torch.arange(8) < 7)

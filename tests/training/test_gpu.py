@@ -10,6 +10,7 @@ from torch import nn
 
 import guardband as gb
 from guardband.nn import FullyConnected, IntervalLoss, TripleHead
+from guardband.nn.tabular import TabularNetwork
 from guardband.training.graph import GraphedStep
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -20,7 +21,8 @@ KINDS = {
     "dense": lambda: FullyConnected(5, (16, 8)),
     "tanh": lambda: FullyConnected(5, (16,), activation="tanh"),
     "stacked": lambda: nn.Sequential(nn.Linear(5, 16), nn.LayerNorm(16), nn.ReLU(), TripleHead(16)),
-    "with dropout": lambda: FullyConnected(5, (16,), dropout=0.2),
+    "with dropout": lambda: FullyConnected(5, (16, 8), dropout=0.2),
+    "tabular": lambda: TabularNetwork(5, 3, (), (16, 8), "silu", 0.2, TripleHead),
     "normalised": lambda: nn.Sequential(nn.Linear(5, 16, bias=False), nn.BatchNorm1d(16), nn.ReLU(), TripleHead(16)),
 }
 
@@ -65,19 +67,40 @@ def test_a_captured_step_trains_as_the_plain_one(kind, monkeypatch):
     monkeypatch.setattr(GraphedStep, "_capture", lambda self, *given: (replays.append(1), real(self, *given)))
     train(kind, epochs=1)
     assert replays
-    if kind == "with dropout":  # a captured step draws other random numbers
-        return
     monkeypatch.setattr("guardband.training.graph.WARM_UP", 10**9)
     assert furthest(captured, train(kind)) < 1e-5
 
 
-@pytest.mark.parametrize("kind", ["dense", "tanh", "stacked", "normalised"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_together_is_alone(kind):
-    together = train(kind)
+    together = train(kind, seed=[0, 1, 2, 3])
     alone = [
-        gb.train(net, data(), IntervalLoss(tau), **SETTINGS) for net, tau in zip(networks(kind), TAUS, strict=True)
+        gb.train(net, data(), IntervalLoss(tau), seed=i, **SETTINGS)
+        for i, (net, tau) in enumerate(zip(networks(kind), TAUS, strict=True))
     ]
     assert furthest(together, alone) < 1e-5
+
+
+class Functional(nn.Module):
+    """Draws random numbers that nothing outside can take over."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.head = nn.Linear(5, 8), TripleHead(8)
+
+    def forward(self, x):
+        return self.head(nn.functional.dropout(self.first(x).relu(), 0.3, self.training))
+
+
+def test_networks_that_draw_by_themselves_are_together_as_alone_and_say_why_they_are_slow():
+    torch.manual_seed(0)
+    nets = [Functional().cuda() for _ in range(3)]
+    alone = copy.deepcopy(nets[1])
+    with pytest.warns(gb.SlowTrainingWarning, match="draws random numbers"):
+        gb.train(nets, data(), IntervalLoss(0.1), seed=[4, 5, 6], **SETTINGS)
+    with pytest.warns(gb.SlowTrainingWarning, match="not captured as a CUDA graph.*draws random numbers"):
+        gb.train(alone, data(), IntervalLoss(0.1), seed=5, **SETTINGS)
+    assert furthest([nets[1]], [alone]) < 1e-5
 
 
 @pytest.mark.parametrize("kind", ["dense", "stacked"])
@@ -170,8 +193,8 @@ def test_a_step_that_waits_for_the_device_runs_piece_by_piece_and_says_so():
 
 
 def test_out_of_memory_halves_the_fleet_and_goes_on(monkeypatch):
-    """All of the device's memory but a little is taken, and the plan believes there is plenty."""
-    monkeypatch.setattr("guardband.training.plan.MEMORY_SHARE", 1e3)
+    """All of the device's memory but a little is taken, and the division believes there is plenty."""
+    monkeypatch.setattr("guardband.training.division.MEMORY_SHARE", 1e3)
     torch.manual_seed(0)
     nets = [nn.Sequential(nn.Linear(5, 4000), nn.LayerNorm(4000), TripleHead(4000)).cuda() for _ in range(64)]
     expected = gb.train(copy.deepcopy(nets[:2]), data(2000), IntervalLoss(0.1), epochs=2, batch_size=1000)

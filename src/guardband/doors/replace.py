@@ -44,7 +44,8 @@ def with_intervals(
 
     The last layer is the last ``nn.Linear`` that was registered, as in the models of torchvision and timm and in
     ``nn.Sequential``; ``layer`` names another one, as in ``model.named_modules()``. ``head`` puts a module of your
-    own in its place. ``freeze`` trains the head alone, and keeps the rest in eval mode.
+    own in its place. ``freeze`` trains the head alone, and keeps the rest in eval mode. A layer inside one of torch's
+    own modules, such as ``nn.TransformerEncoderLayer``, is refused: it does not make the network's output.
     """
     if not isinstance(model, nn.Module):
         raise TypeError(f"with_intervals takes a torch.nn.Module, found {type(model).__name__}.")
@@ -60,6 +61,12 @@ def with_intervals(
         raise ValueError(
             f"layer must be the name of a module inside the network, found {layer!r}: see named_modules()."
         )
+    inside = _goes_on_after(modules, layer)
+    if inside is not None:
+        raise ValueError(
+            f"Layer {layer!r} is inside a {inside}, which does not end with it: add a linear layer at the end of the "
+            "network, or name the one that ends it by layer=..."
+        )
     old = modules[layer]
     if head is None:
         if not isinstance(old, nn.Linear):
@@ -70,3 +77,14 @@ def with_intervals(
     changed = copy.deepcopy(model)
     changed.set_submodule(layer, head)
     return FrozenBackbone(changed, layer) if freeze else changed
+
+
+def _goes_on_after(modules: dict[str, nn.Module], layer: str) -> str | None:
+    """Return the class of torch's own, if any, that a layer is a part of: of them only containers may end with it."""
+    parts = layer.split(".")
+    for depth in range(len(parts)):
+        forward = type(modules[".".join(parts[:depth])]).forward
+        container = forward in (nn.Sequential.forward, nn.Module.forward)
+        if forward.__module__.startswith("torch.nn.modules.") and not container:
+            return forward.__qualname__.split(".")[0]
+    return None

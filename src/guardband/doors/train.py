@@ -19,12 +19,12 @@ from guardband.doors.training_table import TrainingTable
 from guardband.nn.member_loss import MemberLoss
 from guardband.nn.mixed import LossFunction, describe, stack_losses
 from guardband.training.checkpoint import Checkpoint
-from guardband.training.epochs import AfterEpoch, Job, TrainingInterrupted
-from guardband.training.inputs import split_target
+from guardband.training.epochs import TrainingInterrupted, try_a_step
+from guardband.training.inputs import map_tensors, split_target
+from guardband.training.job import AfterEpoch, Job
 from guardband.training.members import State, tensors_of, write_state
-from guardband.training.pace import Schedule, for_each
-from guardband.training.recipe import Recipe
-from guardband.training.task import Precision
+from guardband.training.precision import Precision
+from guardband.training.recipe import Recipe, Schedule, for_each
 
 Networks = TypeVar("Networks", bound=nn.Module | Sequence[nn.Module])
 
@@ -55,18 +55,19 @@ def train(
 
     ``network`` is a module or a sequence of M modules. ``data`` is a loader of pairs ``(x, y)`` with y of
     shape ``(n,)``, where x is a tensor, a tuple for ``network(*x)`` or a mapping for ``network(**x)``; or one of
-    mappings with y under ``target``; or a tuple of tensors ``(x, y)`` or ``(x, y, weight)``, where y may be
-    ``(M, n)``: a response of each network's own. ``loss`` gives ``(M, n, C), (M, n) -> (M,)`` for any number M of
-    networks at once, as those of ``gb.nn`` do, and takes weights ``(M, n)`` as a third argument if rows have
-    weights; a list is one per network. Every network ends as it would have, had it been trained alone. Networks of
-    one architecture train together, other architectures one after another.
+    mappings with y under ``target``; or a tuple of tensors ``(x, y)`` or ``(x, y, weight)``, where x may be a tuple or
+    mapping of tensors as well, and y may be ``(M, n)``: a response of each network's own. ``loss`` gives
+    ``(M, n, C), (M, n) -> (M,)`` for any number M of networks at once, as those of ``gb.nn`` do, and takes weights
+    ``(M, n)`` as a third argument if rows have weights; a list is one per network. Every network ends as if it had
+    been trained alone: what is random in it depends on its own seed. A loader that shuffles by torch's generator
+    does so by the first seed. Networks of one architecture train together, other architectures one after another.
 
     ``rows``: positions ``(n,)`` in the tensors for all networks, or a list of M of them.
     ``validation``: a share of each network's rows, or data of the same form, by which each network stops
     ``patience`` epochs after its best epoch, and keeps that one.
     ``epochs``, ``learning_rate``, ``weight_decay`` (Adam's own, for matrices), ``clip`` (largest norm of a
     network's gradient), ``schedule`` (``"cosine"``, or a function of the share of the training done) and
-    ``seed`` (of the order of rows): one for all, or a list of one per network.
+    ``seed`` (of the order of rows and of dropout): one for all, or a list of one per network.
     ``averaging``: keep, and judge by, an average of the parameters that looks back over so many epochs.
     ``precision``: ``"float32"``; ``"bf16"``, or on a GPU ``"tf32"``, for the products.
     ``checkpoint``: a folder; the same call, on networks built anew, goes on from there after a kill, to the same
@@ -75,7 +76,8 @@ def train(
     ``after_epoch(epoch)`` sees the networks as they are after every epoch, and ends the training of those of
     this architecture by returning ``True``.
 
-    Ctrl-C leaves each network as it was after its last whole epoch, or at its best one so far.
+    Ctrl-C leaves each network as it was after its last whole epoch, or at its best one so far, and writes a checkpoint
+    if there is a folder for it. A network that diverges is left as it was given, and named in an error at the end.
     """
     networks = [network] if isinstance(network, nn.Module) else list(network)
     size, device = len(networks), _device(networks)
@@ -93,11 +95,10 @@ def train(
         schedule=schedule,
         precision=precision,
     )
-    recipe.pace(size)  # refuses settings of another number than the networks
     seeds = for_each(_plain(seed), size, "seed")
     if not all(isinstance(own, int) and 0 <= own < 2**63 for own in seeds):
         raise ValueError(f"seed must be a whole number from 0 to 2**63 - 1, or one per network, found {seed!r:.80}.")
-    job = Job(tuple(networks), _loss(loss, size, device), recipe, device)
+    job = Job(tuple(networks), _loss(loss, size, device), recipe, device, seeds=seeds)
     if isinstance(data, tuple):
         table = TrainingTable.of(data, validation, rows, seeds).on(device)
         job = replace(job, rows=table.rows, draws=table.draws, held_out=table.held_out)
@@ -111,9 +112,9 @@ def train(
         job = replace(
             job, loader=_Pairs(data, target), held_out=None if validation is None else _Pairs(validation, target)
         )
-    parts = [(members, _part(job, members, seeds)) for members in _of_one_architecture(networks)]
+    parts = [(members, _part(job, members)) for members in _of_one_architecture(networks)]
     for _, part in parts if job.rows is not None else []:
-        part.try_a_step()
+        try_a_step(part)
     diverged: list[int] = []
     with FitProgress(verbose) as shown:
         for number, (members, part) in enumerate(parts):
@@ -134,8 +135,8 @@ def train(
     if diverged:
         which = ", ".join(map(str, sorted(diverged)))
         raise ValueError(
-            f"Training diverged for network {which} of {size}, counted from 0: no epoch had a finite held-out loss. "
-            "It is as it was given, the others are trained. Lower its learning rate."
+            f"Training diverged for network {which} of {size}, counted from 0: its loss or its parameters became "
+            "infinite. It is as it was given, the others are trained. Lower its learning rate."
         )
     return network
 
@@ -175,13 +176,14 @@ def _recipe(epochs: Any, validation: Any, **settings: Any) -> Recipe:
     return Recipe(epochs="early", max_epochs=epochs, validation_share=validation, **settings)
 
 
-def _part(job: Job, members: Sequence[int], seeds: Sequence[int]) -> Job:
+def _part(job: Job, members: Sequence[int]) -> Job:
     """Return the job of networks of one architecture, with inputs of their kind of number."""
-    part = replace(job.take(members), seed=seeds[members[0]])
+    part = job.take(members)
     kind = next(part.networks[0].parameters()).dtype
-    if part.rows is None or not part.rows.x.is_floating_point() or part.rows.x.dtype == kind:
+    if part.rows is None:
         return part
-    return replace(part, rows=replace(part.rows, x=part.rows.x.to(kind)))
+    x = map_tensors(part.rows.x, lambda t: t.to(kind) if t.is_floating_point() else t)
+    return replace(part, rows=replace(part.rows, x=x))
 
 
 def _device(networks: Sequence[nn.Module]) -> torch.device:
@@ -254,16 +256,17 @@ def _fingerprint(job: Job) -> str:
     tensors = [t for network in job.networks for t in tensors_of(network).values()]
     if job.rows is not None:
         rows = job.rows
-        tensors += [rows.x[:: -(-rows.x.nbytes // 2**28)], rows.y, *([] if rows.weight is None else [rows.weight])]
+        tensors += [t[:: max(1, -(-t.nbytes // 2**28))] for t in rows.inputs]
+        tensors += [rows.y, *([] if rows.weight is None else [rows.weight])]
         held_out = job.held_out if isinstance(job.held_out, tuple) else ()
         different = {id(draw): draw for draw in (*job.draws, *held_out)}
         tensors += [draw.index for draw in different.values()]
-        places = {number: place for place, number in enumerate(different)}
-        digest.update(repr([(places[id(draw)], draw.seed) for draw in (*job.draws, *held_out)]).encode())
+        numbers = {identity: number for number, identity in enumerate(different)}
+        digest.update(repr([(numbers[id(draw)], draw.seed) for draw in (*job.draws, *held_out)]).encode())
     for t in tensors:
         digest.update(str((tuple(t.shape), t.dtype)).encode())
         digest.update(t.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
-    schedules = [describe(schedule) for schedule in job.recipe.pace(len(job.networks)).schedule]
+    schedules = [describe(schedule) for schedule in for_each(job.recipe.schedule, job.size, "schedule")]
     settings = replace(job.recipe, schedule=None)
-    digest.update(repr((settings, schedules, describe(job.loss), job.seed)).encode())
+    digest.update(repr((settings, schedules, describe(job.loss), job.seeds)).encode())
     return digest.hexdigest()

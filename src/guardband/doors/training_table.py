@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -12,7 +12,8 @@ from torch import Tensor
 
 from guardband.training.batches import Draw, Rows
 from guardband.training.epochs import FEWEST_TO_HOLD_OUT
-from guardband.training.pace import for_each
+from guardband.training.inputs import Inputs, map_tensors, tensors_in
+from guardband.training.recipe import for_each
 
 RESIDENT_SHARE = 0.5
 """Rows stay on the host if they would fill more than this share of a GPU's free memory."""
@@ -47,34 +48,51 @@ class TrainingTable:
         if other.weight is not None and not other.weight.any():
             raise ValueError("validation must have rows of positive weight, found none.")
         weight = None if table.weight is None or other.weight is None else torch.cat([table.weight, other.weight])
-        every = Rows(torch.cat([table.x, other.x]), torch.cat([table.y, other.y], -1), weight)
+        if [t.shape[1:] for t in other.inputs] != [t.shape[1:] for t in table.inputs]:
+            raise ValueError("validation must have the same inputs as data, found other shapes.")
+        more = iter(other.inputs)
+        x = map_tensors(table.x, lambda t: torch.cat([t, next(more)]))
+        every = Rows(x, torch.cat([table.y, other.y], -1), weight)
         return cls(every, draws, (Draw(torch.arange(len(table), len(every)), 0),) * size)
 
     def on(self, device: torch.device) -> TrainingTable:
         """Return the table with its rows on the device if they fit there, else on the host."""
-        rows = self.rows
-        if device.type == "cuda" and rows.x.device.type != "cuda":
+        tensors = [*self.rows.inputs, self.rows.y]
+        if device.type == "cuda" and tensors[0].device.type != "cuda":
             free = torch.cuda.mem_get_info(device)[0]
-            device = torch.device("cpu") if rows.x.nbytes + rows.y.nbytes > RESIDENT_SHARE * free else device
-        weight = None if rows.weight is None else rows.weight.to(device)
-        return TrainingTable(Rows(rows.x.to(device), rows.y.to(device), weight), self.draws, self.held_out)
+            device = torch.device("cpu") if sum(t.nbytes for t in tensors) > RESIDENT_SHARE * free else device
+        return TrainingTable(self.rows.to(device), self.draws, self.held_out)
 
 
 def _rows(data: tuple[Any, ...], size: int) -> Rows:
     if len(data) not in (2, 3):
         raise ValueError(f"data must be a loader or tensors (x, y) or (x, y, weight), found {len(data)} of them.")
-    x, *others = (torch.as_tensor(part) for part in data)
+    x, inputs = _inputs(data[0])
+    n = len(inputs[0])
+    y = torch.as_tensor(data[1]).float()
+    if not all(map(_finite, [*inputs, y])):
+        raise ValueError("x and y must be finite, found a number that is not.")
+    if tuple(y.shape) not in ((n,), (size, n)):
+        raise ValueError(f"y must have the shape ({n},) or ({size}, {n}), found {tuple(y.shape)}.")
+    weight = torch.as_tensor(data[2]).float() if len(data) == 3 else None
+    if weight is not None and (tuple(weight.shape) != (n,) or bool((weight < 0).any())):
+        raise ValueError(f"weight must have the shape ({n},) and not be negative, found {tuple(weight.shape)}.")
+    return Rows(x, y, weight)
+
+
+def _inputs(x: Any) -> tuple[Inputs, list[Tensor]]:
+    """Return the inputs, and the tensors in them: one ``(n, ...)``, or a tuple or mapping of them."""
+    if isinstance(x, Mapping) or (isinstance(x, tuple) and any(t.ndim for t in tensors_in(x))):
+        x = map_tensors(x, lambda t: t)
+        inputs = tensors_in(x)
+        rows = sorted({len(t) if t.ndim else 0 for t in inputs})
+        if len(rows) != 1 or rows == [0]:
+            raise ValueError(f"The tensors of x must have the same number of rows, at least one, found {rows}.")
+        return x, inputs
+    x = torch.as_tensor(x)
     if x.ndim < 2 or len(x) == 0:
         raise ValueError(f"x must have the shape (n, ...) with at least one row, found {tuple(x.shape)}.")
-    y = others[0].float()
-    if not _finite(y) or not _finite(x):
-        raise ValueError("x and y must be finite, found a number that is not.")
-    if tuple(y.shape) not in ((len(x),), (size, len(x))):
-        raise ValueError(f"y must have the shape ({len(x)},) or ({size}, {len(x)}), found {tuple(y.shape)}.")
-    weight = others[1].float() if len(others) == 2 else None
-    if weight is not None and (weight.shape != x.shape[:1] or bool((weight < 0).any())):
-        raise ValueError(f"weight must have the shape ({len(x)},) and not be negative, found {tuple(weight.shape)}.")
-    return Rows(x, y, weight)
+    return x, [x]
 
 
 def _finite(values: Tensor) -> bool:

@@ -181,7 +181,7 @@ class _Fleet:
             self.rows,
             tuple(orders[id(rest)] for rest, _ in own),
             held_out=held_out if len(held_out) == len(own) else None,
-            seed=self.sets[0].seed + attempt,
+            seeds=tuple(self._seed(self.members[i], attempt) for i in which),
             progress=self.progress,
             after_epoch=is_over if self.effort.seconds < math.inf else None,
         ).train()
@@ -189,9 +189,11 @@ class _Fleet:
             raise ValueError("Training diverged: no epoch had a finite loss. Lower the learning rate.")
         return trained
 
+    def _seed(self, one: _Member, attempt: int) -> int:
+        return self.sets[one.owner].seed + attempt + SEEDS_OF_A_COPY * (one.copy + one.spec.copy)
+
     def _network(self, one: _Member, attempt: int) -> nn.Module:
-        seed = self.sets[one.owner].seed + attempt + SEEDS_OF_A_COPY * (one.copy + one.spec.copy)
-        return self.architecture.build(self.rows.x.shape[1], one.spec.head, seed, self.device)
+        return self.architecture.build(self.rows.x.shape[1], one.spec.head, self._seed(one, attempt), self.device)
 
     def _place(self, owner: int) -> slice:
         each = self.effort.copies * len(self.specs)

@@ -16,6 +16,7 @@ from guardband.learning.learn import LONGEST_EPOCH, Effort
 from guardband.methods.method import Method, NetworkSpec, Request
 from guardband.methods.registry import method_named
 from guardband.nn.heads import NestedTriples, Triple
+from guardband.training.precision import has_fast_bf16
 from guardband.training.recipe import Recipe
 
 FULLY_CONNECTED: dict[str, Any] = {
@@ -161,13 +162,6 @@ def resolve_device(name: str) -> torch.device:
         reason = str(error).split("\n")[0].split(". ")[0].rstrip(".")
         raise ValueError(f"device must be 'auto' or one that torch has here, found {name!r}: {reason}.") from error
     return device
-
-
-def has_fast_bf16(device: torch.device) -> bool:
-    """Whether products of 16-bit numbers are faster there than those of 32-bit ones."""
-    if device.type == "cuda":
-        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
-    return device.type == "cpu" and bool(torch.cpu._is_avx512_bf16_supported())
 
 
 def _effort(preset: Any, network: Any) -> Effort:

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from guardband.nn.fully_connected import ACTIVATIONS, check_layers
+from guardband.nn.keyed import Keyed
 
 MOST_WAVES, FEWEST_WAVES, ALL_WAVES = 16, 4, 1024
 """Waves of a number: so many, or as many as make no more than the last in all; with fewer than the second, none."""
@@ -140,27 +141,23 @@ class Vectors(nn.Module):
         return functional.embedding(place + first.view(*self.weight.shape[:-2], 1), every).mT
 
 
-class ByteDropout(nn.Module):
+class ByteDropout(Keyed):
     """Dropout at a rate in 256ths, which may differ between stacked networks.
 
-    Eight random bytes are drawn at a time: on a CPU a draw for each unit takes longer than the layer's product.
+    A byte is drawn for each unit, several at a time: on a CPU a draw for each takes longer than the layer's product.
     """
 
     keep: Tensor
-    generator: torch.Generator | None
-    """Where the randomness comes from, if not from torch's own."""
 
     def __init__(self, rate: float) -> None:
         super().__init__()
-        self.generator = None
+        self.keep_keys()
         self.register_buffer("keep", torch.tensor(float(max(1, round(256 * (1 - rate))))))
 
     def forward(self, x: Tensor) -> Tensor:
         """Return x, in training with some units at zero and the others enlarged."""
         if not self.training:
             return x
-        words = torch.empty(-(-x.numel() // 8), dtype=torch.int64, device=x.device)
-        words.random_(-(2**63), 2**63 - 1, generator=self.generator)
-        drawn = words.view(torch.uint8)[: x.numel()].view(x.shape)
         keep = self.keep[..., None, None]
-        return x * (drawn < keep.to(torch.int16)) * (256 / keep).to(x.dtype)
+        kept = self.random_numbers(x.shape, torch.uint8, x.device) <= (keep - 1).to(torch.uint8)
+        return x * (kept * (256 / keep)).to(x.dtype)

@@ -41,8 +41,9 @@ class Adam:
         tensors = self._parameters, gradients, self._first, self._second
         if scale.ndim == 0 and self._whole is not None:
             tensors = self._whole
-        if scale.ndim == 0 and scale.device.type == "cpu":
-            torch._fused_adam_(
+        fused = getattr(torch, "_fused_adam_", None)  # private: what follows does the same, only slower
+        if fused is not None and scale.ndim == 0 and scale.device.type == "cpu":
+            fused(
                 *tensors,
                 [],
                 self._corrected[: len(tensors[0])],
@@ -88,6 +89,26 @@ def views(flat: Tensor, like: Sequence[Tensor]) -> list[Tensor]:
     """Return parts of a vector in the shapes of these tensors, one after another."""
     parts = torch.split(flat, [t.numel() for t in like])
     return [part.view(t.shape) for part, t in zip(parts, like, strict=True)]
+
+
+def lerp_each_(tensors: list[Tensor], towards: list[Tensor], weight: float) -> None:
+    """Move each tensor a part of the way towards another: on a GPU all by one kernel, where torch has it."""
+    together = getattr(torch, "_foreach_lerp_", None)
+    if together is not None:
+        together(tensors, towards, weight)
+        return
+    for t, other in zip(tensors, towards, strict=True):
+        t.lerp_(other, weight)
+
+
+def copy_each_(tensors: list[Tensor], sources: list[Tensor]) -> None:
+    """Copy each source into its tensor, likewise."""
+    together = getattr(torch, "_foreach_copy_", None)
+    if together is not None:
+        together(tensors, sources)
+        return
+    for t, source in zip(tensors, sources, strict=True):
+        t.copy_(source)
 
 
 def clip_(gradients: Sequence[Tensor], limit: Tensor) -> None:

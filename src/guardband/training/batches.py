@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import functools
 import os
+import threading
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -29,28 +31,44 @@ class Batch:
 
 @dataclass(frozen=True)
 class Rows:
-    """All rows: inputs ``(n, ...)``, responses ``(n,)`` or each member's own ``(M, n)``, perhaps weights ``(n,)``."""
+    """All rows: inputs ``(n, ...)``, responses ``(n,)`` or each member's own ``(M, n)``, perhaps weights ``(n,)``.
 
-    x: Tensor
+    x is a tensor, or several of them as ``network(*x)`` or ``network(**x)`` takes them, all where y is.
+    """
+
+    x: Inputs
     y: Tensor
     weight: Tensor | None = None
 
     def __len__(self) -> int:
-        return len(self.x)
+        return self.y.shape[-1]
+
+    @property
+    def inputs(self) -> list[Tensor]:
+        """The tensors in x."""
+        return tensors_in(self.x)
+
+    def to(self, device: torch.device) -> Rows:
+        """Return the rows on a device."""
+        weight = None if self.weight is None else self.weight.to(device)
+        return Rows(map_tensors(self.x, lambda t: t.to(device)), self.y.to(device), weight)
 
     def take(self, members: Sequence[int]) -> Rows:
         """Return the rows as some of the members see them."""
         return self if self.y.ndim == 1 else Rows(self.x, self.y[list(members)], self.weight)
 
-    def at(self, index: Tensor, size: int, x: Tensor | None = None) -> Batch:
-        """Return a batch for ``size`` members of the rows at ``(G, n)`` positions, its inputs in ``x`` if given."""
+    def at(self, index: Tensor, size: int, room: Sequence[Tensor] = ()) -> Batch:
+        """Return a batch for ``size`` members of the rows at ``(G, n)`` positions, its inputs in ``room`` if given."""
         groups, n = index.shape
-        flat = index.flatten()  # index_select is several times faster than indexing
+        flat, rooms = index.flatten(), iter(room)  # index_select is several times faster than indexing
 
         def for_members(values: Tensor) -> Tensor:
             return values.view(groups, 1, n).expand(groups, size // groups, n).reshape(size, n)
 
-        x = torch.index_select(self.x, 0, flat, out=x).view(groups, n, *self.x.shape[1:])
+        def gathered(t: Tensor) -> Tensor:
+            return torch.index_select(t, 0, flat, out=next(rooms, None)).view(groups, n, *t.shape[1:])
+
+        x = map_tensors(self.x, gathered)
         y = for_members(self.y.index_select(0, flat)) if self.y.ndim == 1 else self.y.gather(1, for_members(index))
         return Batch(x, y, None if self.weight is None else for_members(self.weight.index_select(0, flat)))
 
@@ -76,6 +94,17 @@ class Draw:
     def _shuffled(self, turn: int) -> Tensor:
         generator = torch.Generator().manual_seed(mixed_seed(self.seed, turn))
         return self.index.index_select(0, torch.randperm(len(self.index), generator=generator))
+
+
+def grouped(draws: Sequence[Draw]) -> list[Draw]:
+    """Return one draw for each group of members, if equal groups follow one another, else one for each member."""
+    runs: list[list[Draw]] = []
+    for draw in draws:
+        if runs and runs[-1][0] is draw:
+            runs[-1].append(draw)
+        else:
+            runs.append([draw])
+    return [run[0] for run in runs] if len({len(run) for run in runs}) == 1 else list(draws)
 
 
 def orders(draws: Sequence[Draw], epoch: int) -> Tensor:
@@ -141,8 +170,8 @@ class ResidentBatches:
 
     def pieces(self, epoch: int) -> Iterator[tuple[Tensor, ...]]:
         """Yield the positions ``(G, n)`` of each step's rows, in batches of nearly equal size."""
-        if self.rows.x.is_cuda:  # from memory that is not pinned it would wait for the device
-            order = self._ahead.of(epoch).pin_memory().to(self.rows.x.device, non_blocking=True)
+        if self.rows.y.is_cuda:  # from memory that is not pinned it would wait for the device
+            order = self._ahead.of(epoch).pin_memory().to(self.rows.y.device, non_blocking=True)
         else:
             order = orders(self.draws, epoch)
         for part in torch.tensor_split(order, self.steps(), dim=1):
@@ -198,9 +227,32 @@ def mixed_seed(seed: int, step: int) -> int:
     return (seed * 0x9E3779B97F4A7C15 + step * 0xBF58476D1CE4E5B9) % 2**63
 
 
+generators_lock = threading.RLock()
+"""Held while torch's generators, which all threads share, are set, or must not be."""
+
+
 def seed_generators(seed: int, device: torch.device) -> None:
     """Seed the generators of the CPU and of this device; ``torch.manual_seed`` would seed those of all devices."""
-    torch.default_generator.manual_seed(seed)
-    if device.type == "cuda":
-        with torch.cuda.device(device):
-            torch.cuda.manual_seed(seed)
+    with generators_lock:
+        torch.default_generator.manual_seed(seed)
+        if device.type == "cuda":
+            with torch.cuda.device(device):
+                torch.cuda.manual_seed(seed)
+
+
+def generator_states(device: torch.device) -> list[Tensor]:
+    """Return where the generators of the CPU and of this device are."""
+    return [torch.get_rng_state(), *([torch.cuda.get_rng_state(device)] if device.type == "cuda" else [])]
+
+
+@contextmanager
+def generators_kept(device: torch.device) -> Iterator[None]:
+    """Give back the generators of the CPU and of this device as they were."""
+    before = generator_states(device)
+    try:
+        yield
+    finally:
+        with generators_lock:
+            torch.set_rng_state(before[0])
+            for state in before[1:]:
+                torch.cuda.set_rng_state(state, device)

@@ -48,9 +48,14 @@ class Checkpoint:
             )
         return state
 
+    @property
+    def wanted(self) -> bool:
+        """Whether there is a file to write."""
+        return self._path is not None
+
     def due(self) -> bool:
         """Whether it is time to save again."""
-        return self._path is not None and time.monotonic() - self._written >= SECONDS_BETWEEN
+        return self.wanted and time.monotonic() - self._written >= SECONDS_BETWEEN
 
     def save(self, state: dict[str, Any]) -> None:
         """Save a state in place of the last one."""

@@ -8,9 +8,10 @@ columns is contiguous.
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
@@ -29,11 +30,21 @@ ACTIVATIONS = (nn.ReLU, nn.GELU, nn.SiLU, nn.Mish, nn.ELU, nn.Tanh)
 
 @dataclass(frozen=True)
 class Chain:
-    """The layers of a fully connected network: how names in its linear ones begin, what is between and at its end."""
+    """The layers of a fully connected network: how names in its linear ones begin, what is between and at its end.
+
+    A module may end it whose class says ``ends_network = True``: it has neither parameters nor buffers, is not
+    random, and maps the last axis of ``(..., C)``.
+    """
 
     linear: tuple[str, ...]
     activation: str
-    ordering: Ordering | None
+    end_settings: tuple[object, ...]
+    end: nn.Module | None = field(compare=False)
+
+    @property
+    def ordering(self) -> Ordering | None:
+        """The ordering, if the network ends with one."""
+        return self.end.ordering if type(self.end) is OrderedTriple else None
 
 
 def chain_of(network: nn.Module) -> Chain | None:
@@ -41,10 +52,12 @@ def chain_of(network: nn.Module) -> Chain | None:
     leaves = _leaves(network, "")
     if leaves is None:
         return None
-    last = leaves.pop()[1] if leaves and isinstance(leaves[-1][1], OrderedTriple) else None
+    end = leaves.pop()[1] if leaves and _may_end(leaves[-1][1]) else None
     linear = [(name, module) for name, module in leaves[::2] if isinstance(module, nn.Linear)]
-    between = {repr(module) for _, module in leaves[1::2] if not isinstance(module, nn.Linear)}
-    if len(leaves) != 2 * len(linear) - 1 or len(between) != min(1, len(linear) - 1):
+    between = {repr(module) for _, module in leaves[1::2]}
+    if not all(isinstance(module, ACTIVATIONS) for _, module in leaves[1::2]):
+        return None
+    if len(leaves) != 2 * len(linear) - 1 or len(between) > 1:
         return None
     if not all(m.bias is not None and m.weight.requires_grad and m.bias.requires_grad for _, m in linear):
         return None
@@ -52,8 +65,24 @@ def chain_of(network: nn.Module) -> Chain | None:
         return None
     if len(list(network.parameters())) != 2 * len(linear):
         return None
-    ordering = last.ordering if isinstance(last, OrderedTriple) else None
-    return Chain(tuple(name for name, _ in linear), between.pop() if between else "", ordering)
+    names, activation = tuple(name for name, _ in linear), between.pop() if between else ""
+    return Chain(names, activation, () if end is None else (type(end), *_settings(end)), end)
+
+
+def _may_end(module: nn.Module) -> bool:
+    """Whether a module says that it ends networks and holds nothing but plain settings."""
+    holds = [*module.parameters(), *module.buffers(), *module.children()]
+    plain = all(_plain(value) for _, value in _settings(module))
+    return bool(getattr(type(module), "ends_network", False)) and not holds and plain
+
+
+def _plain(value: object) -> bool:
+    return isinstance(value, bool | int | float | str | None) or (isinstance(value, tuple) and all(map(_plain, value)))
+
+
+def _settings(module: nn.Module) -> list[tuple[str, object]]:
+    """Return what a module has beyond what all modules have."""
+    return sorted((name, value) for name, value in vars(module).items() if name not in vars(nn.Module()))
 
 
 class Dense(Members):
@@ -67,7 +96,7 @@ class Dense(Members):
         self.size = len(networks)
         self._chain, self._work = chain, work
         self._activation = next((m for m in networks[0].modules() if isinstance(m, ACTIVATIONS)), nn.ReLU())
-        self._ordering = nn.Identity() if chain.ordering is None else OrderedTriple(chain.ordering)
+        self._end = nn.Identity() if chain.end is None else copy.deepcopy(chain.end)
         states = [network.state_dict() for network in networks]
         self._names = tuple(states[0])
         weights = [torch.stack([state[f"{name}weight"] for state in states]) for name in chain.linear]
@@ -91,7 +120,7 @@ class Dense(Members):
         """Return all outputs, ``(G, n, d) -> (M, n, C)``."""
         space = _Workspace()
         z = self._forward(self._augment(x, space), self._work_weights(), space, [])[-1].mT.float()
-        outputs: Tensor = self._ordering(z)
+        outputs: Tensor = self._end(z)
         return outputs
 
     def parameters(self) -> list[Tensor]:
@@ -132,6 +161,9 @@ class Dense(Members):
 
     def train(self, mode: bool = True) -> None:
         """Nothing in these networks depends on it."""
+
+    def set_keys(self, keys: Tensor) -> None:
+        """Nothing in these networks is random."""
 
     def snapshot(self) -> State:
         """Return a copy of all parameters."""
@@ -195,7 +227,7 @@ class Dense(Members):
             return self._gradient_of[1](z, batch.y, batch.weight)
         raw = z.mT.detach().requires_grad_()
         with torch.enable_grad():
-            total = member_losses(self._ordering(raw), batch, loss).sum()
+            total = member_losses(self._end(raw), batch, loss).sum()
         return torch.autograd.grad(total, raw)[0].mT.contiguous()
 
 
@@ -242,7 +274,7 @@ def _leaves(module: nn.Module, name: str) -> list[tuple[str, nn.Module]] | None:
         return None
     if not isinstance(module, nn.Sequential):
         overwrites = getattr(module, "inplace", False) and not isinstance(module, nn.ReLU)
-        known = type(module) in (nn.Linear, OrderedTriple, *ACTIVATIONS) and not overwrites
+        known = (type(module) in (nn.Linear, *ACTIVATIONS) or _may_end(module)) and not overwrites
         return [(name and f"{name}.", module)] if known else None
     if type(module).forward is not nn.Sequential.forward:
         return None

@@ -3,48 +3,31 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from guardband.exceptions import SlowTrainingWarning, warn
-from guardband.nn.mixed import LossFunction, take_losses
-from guardband.training.batches import Draw, HeldOut, LoaderBatches, Rows, seed_generators
-from guardband.training.checkpoint import Checkpoint
+from guardband.training.batches import Draw, HeldOut, LoaderBatches, seed_generators
 from guardband.training.fleet import Fleet
 from guardband.training.inputs import Inputs, map_tensors
+from guardband.training.job import DRAWS, best_engine
+from guardband.training.job import AfterEpoch as AfterEpoch
+from guardband.training.job import Job as Job
+from guardband.training.job import Progress as Progress
+from guardband.training.job import Trained as Trained
 from guardband.training.loop import train_loop
-from guardband.training.members import State
-from guardband.training.recipe import Recipe
+from guardband.training.members import State, stacked_state
 from guardband.training.search import Keeper, Search
 from guardband.training.squad import Squad
-from guardband.training.task import Engine, Task, best_engine
 
 FEWEST_TO_HOLD_OUT = 20
 
-Progress = Callable[[str, int, int], None]
-"""Called after every epoch with what is being done, the epoch and their number."""
-AfterEpoch = Callable[[int, Callable[[], State]], bool]
-"""Called after every epoch of the training proper with what copies the members as they are; true ends it."""
 Judge = Callable[[int, Fleet], Tensor]
 """Looks at a fleet after an epoch and says which members, ``(M,)``, are finished."""
-
-
-@dataclass(frozen=True)
-class Trained:
-    """Trained members: parameters and buffers ``(M, ...)``, and the number of epochs that each kept.
-
-    A member of which no epoch had a finite held-out loss is as it was given, and has kept 0 epochs. ``losses`` are
-    those on held-out rows by which the number of epochs was found, NaN where it was given.
-    """
-
-    state: State
-    epochs: tuple[int, ...]
-    losses: tuple[float, ...]
 
 
 class TrainingInterrupted(KeyboardInterrupt):
@@ -55,95 +38,37 @@ class TrainingInterrupted(KeyboardInterrupt):
         self.trained = trained
 
 
-@dataclass(frozen=True)
-class Job:
-    """Networks of one architecture on one device, and how they are to be trained.
+def train(job: Job) -> Trained:
+    """Train the members of a job and return them; the networks and the caller's random state are left alone."""
+    with job.apart():
+        seed_generators(job.seeds[0], job.device)
+        return _Run(job).train()
 
-    Each member has the rows of its ``Draw``; members with the same one see the same batches. With a loader
-    there are no rows. ``held_out`` is what stops members early: a draw for each, or another loader; without
-    it a recipe that stops early holds out rows of its own.
-    """
 
-    networks: tuple[nn.Module, ...]
-    loss: LossFunction
-    recipe: Recipe
-    device: torch.device
-    rows: Rows | None = None
-    draws: tuple[Draw, ...] = ()
-    loader: Iterable[Any] | None = None
-    held_out: HeldOut | None = None
-    seed: int = 0
-    progress: Progress = lambda what, epoch, epochs: None
-    after_epoch: AfterEpoch | None = None
-    checkpoint: Checkpoint = field(default_factory=Checkpoint)
-
-    def take(self, members: Sequence[int]) -> Job:
-        """Return the job of some members, in the order given."""
-        return replace(
-            self,
-            networks=tuple(self.networks[i] for i in members),
-            loss=take_losses(self.loss, members),
-            recipe=self.recipe.take(members),
-            rows=None if self.rows is None else self.rows.take(members),
-            draws=tuple(self.draws[i] for i in members) if self.draws else (),
-            held_out=tuple(self.held_out[i] for i in members) if isinstance(self.held_out, tuple) else self.held_out,
-        )
-
-    def train(self) -> Trained:
-        """Train the members and return them; the networks and the caller's random state are left alone."""
-        with self._apart():
-            seed_generators(self.seed, self.device)
-            return _Run(self).train()
-
-    def try_a_step(self) -> None:
-        """Compute gradients of the first network for two rows, to find what cannot be before anything is trained."""
-        first = replace(self.task("row").take([0]), draws=(Draw(self.draws[0].index[:2], 0),))
-        with self._apart():
-            Squad(first).try_gradients()
-
-    @contextmanager
-    def _apart(self) -> Iterator[None]:
-        """Leave the caller's random state alone, and let neither its device nor its gradient mode matter."""
-        on_gpu = self.device.type == "cuda"
-        with (
-            torch.random.fork_rng(devices=[self.device] if on_gpu else []),
-            torch.cuda.device(self.device) if on_gpu else nullcontext(),
-            torch.inference_mode(False),
-            torch.enable_grad(),
-        ):
-            yield
-
-    def task(self, engine: Engine) -> Task:
-        """Return what a fleet of all members is to do."""
-        return Task(
-            self.networks,
-            self.loss,
-            self.recipe.pace(len(self.networks)),
-            self.device,
-            self.rows,
-            self.draws,
-            self.loader,
-            self.recipe.batch_size,
-            self.recipe.precision,
-            engine,
-            self.recipe.averaging,
-            self.seed,
-        )
+def try_a_step(job: Job) -> None:
+    """Compute gradients of the first network for two rows, to find what cannot be before anything is trained."""
+    first = replace(job.take([0]), draws=(Draw(job.draws[0].index[:2], 0),), engine="row")
+    with job.apart():
+        Squad(first).try_gradients()
 
 
 class _Run:
-    """One call of ``Job.train``."""
+    """One call of ``train``."""
 
     def __init__(self, job: Job) -> None:
-        self._job = job
+        engine, reason = best_engine(job.networks, _example(job))
+        self._job = job = replace(job, engine=engine)
         self._saved = job.checkpoint.load() or {"phase": None, "best": None}
         self._losses: list[float] = self._saved.get("losses", [math.nan] * len(job.networks))
         self._keeper = Keeper(job.networks)
-        self._engine, reason = best_engine(job.networks, self._example())
         if reason is not None:
             warn(
                 f"{len(job.networks)} networks cannot be stacked and train one after another: {reason}",
                 SlowTrainingWarning,
+            )
+        if engine == "seeded" and job.device.type == "cuda":
+            warn(
+                f"A training step is not captured as a CUDA graph and runs piece by piece: {DRAWS}", SlowTrainingWarning
             )
 
     def train(self) -> Trained:
@@ -158,7 +83,7 @@ class _Run:
             elif recipe.epochs == "cv" and rows >= 2 * recipe.folds:
                 self._fixed(self._best_epochs())
             else:
-                self._fixed(recipe.pace(len(job.networks)).epochs)
+                self._fixed(recipe.horizons())
             job.checkpoint.save({"phase": "done", **self._kept()})
         except KeyboardInterrupt:
             raise TrainingInterrupted(self._trained()) from None
@@ -171,7 +96,12 @@ class _Run:
             self._keeper.keep(torch.tensor([epoch <= own for own in epochs]), fleet.snapshot(), epoch)
             return torch.tensor([epoch >= own for own in epochs])
 
-        self._train("training", self._job.task(self._engine), max(epochs), judge)
+        self._train("training", self._job, max(epochs), judge)
+        trained = [name for name, p in self._job.networks[0].named_parameters() if p.requires_grad]
+        diverged = torch.zeros(self._job.size, dtype=torch.bool)
+        for t in (t for name, t in self._keeper.kept.items() if name in trained):
+            diverged |= ~t.isfinite().flatten(1).all(1).cpu()
+        self._keeper.keep(diverged, stacked_state(self._job.networks), 0)
 
     def _early(self) -> None:
         """Train on most rows, and keep each member as it was when it did best on the others."""
@@ -180,9 +110,9 @@ class _Run:
         if job.held_out is None:
             parts = {id(draw): _part(draw, recipe.validation_share) for draw in job.draws}
             held_out = tuple(parts[id(draw)][0] for draw in job.draws)
-            task = replace(self._job.task(self._engine), draws=tuple(parts[id(draw)][1] for draw in job.draws))
+            job = replace(job, draws=tuple(parts[id(draw)][1] for draw in job.draws))
         else:
-            held_out, task = job.held_out, self._job.task(self._engine)
+            held_out = job.held_out
         search = Search(len(job.networks), recipe.patience)
 
         def judge(epoch: int, fleet: Fleet) -> Tensor:
@@ -191,7 +121,7 @@ class _Run:
                 self._keeper.keep(better, fleet.snapshot(), epoch)
             return search.ended
 
-        self._train("training", task, recipe.max_epochs, judge, search)
+        self._train("training", job, recipe.max_epochs, judge, search)
         self._losses = search.least()
 
     def _best_epochs(self) -> tuple[int, ...]:
@@ -206,43 +136,50 @@ class _Run:
         parts = {id(draw): folds_of(draw, recipe.folds) for draw in job.draws}
         held_out = tuple(parts[id(draw)][fold][0] for fold in range(recipe.folds) for draw in job.draws)
         kept = tuple(parts[id(draw)][fold][1] for fold in range(recipe.folds) for draw in job.draws)
-        task = replace(self._job.task(self._engine).take(list(range(size)) * recipe.folds), draws=kept)
+        fold_job = replace(job.take(list(range(size)) * recipe.folds), draws=kept)
         search = Search(size, recipe.patience)
 
         def judge(epoch: int, fleet: Fleet) -> Tensor:
             search.improved(epoch, fleet.losses(held_out).view(recipe.folds, size).mean(0))
             return search.ended.repeat(recipe.folds)
 
-        self._train("cross-validation", task, recipe.max_epochs, judge, search)
+        self._train("cross-validation", fold_job, recipe.max_epochs, judge, search)
         best, self._losses = search.best(), search.least()
-        self._saved = {"phase": None, "best": list(best)}
+        self._saved = {"phase": None, "best": list(best), "losses": self._losses}
         return best
 
-    def _train(self, phase: str, task: Task, epochs: int, judge: Judge, search: Search | None = None) -> None:
-        """Train a fleet, from its checkpoint if there is one, and save checkpoints on the way."""
-        job, saved = self._job, self._saved
+    def _train(self, phase: str, job: Job, epochs: int, judge: Judge, search: Search | None = None) -> None:
+        """Train a fleet, from its checkpoint if there is one, and save checkpoints on the way and at Ctrl-C."""
+        saved = whole = self._saved
         if saved["phase"] == phase:
-            fleet, first = Fleet(task, saved["fleet"], saved["epoch"]), saved["epoch"] + 1
+            fleet, first = Fleet(job, saved["fleet"], saved["epoch"]), saved["epoch"] + 1
             self._keeper.load(saved["kept"], saved["kept_epochs"])
             if search is not None:
                 search.load(saved["search"])
         else:
-            fleet, first = Fleet(task), 1
+            fleet, first = Fleet(job), 1
 
         def after_epoch(epoch: int) -> bool:
+            nonlocal whole
             finished = judge(epoch, fleet)
             over = bool(finished.all())
+            if not over:
+                fleet.dismiss(finished)
+            if job.checkpoint.wanted:
+                state = {"phase": phase, "epoch": epoch, "fleet": fleet.state(), "best": saved["best"], **self._kept()}
+                whole = state | ({"search": search.state()} if search is not None else {})
             job.progress(phase, epoch, epochs)
             if phase == "training" and job.after_epoch is not None:
                 over |= job.after_epoch(epoch, lambda: self._as_they_are(fleet.snapshot(), finished))
-            if not over:
-                fleet.dismiss(finished)
             if not over and job.checkpoint.due():
-                state = {"phase": phase, "epoch": epoch, "fleet": fleet.state(), "best": saved["best"], **self._kept()}
-                job.checkpoint.save(state | ({"search": search.state()} if search is not None else {}))
+                job.checkpoint.save(whole)
             return over
 
-        train_loop(fleet, first=first, epochs=epochs, after_epoch=after_epoch)
+        try:
+            train_loop(fleet, first=first, epochs=epochs, after_epoch=after_epoch)
+        except KeyboardInterrupt:
+            job.checkpoint.save(whole)
+            raise
 
     def _as_they_are(self, now: State, finished: Tensor) -> State:
         """Return the members as they are, those that are finished as they were kept."""
@@ -257,14 +194,15 @@ class _Run:
     def _kept(self) -> dict[str, Any]:
         return {"kept": self._keeper.kept, "kept_epochs": self._keeper.epochs, "losses": self._losses}
 
-    def _example(self) -> Inputs:
-        job = self._job
-        if job.rows is not None:
-            return job.rows.x[:2].to(job.device)
-        assert job.loader is not None
-        source = LoaderBatches(job.loader, job.device, 1)
-        pieces = next(source.pieces(0))
-        return map_tensors(source.batch(*pieces).x, lambda t: t[0, :2])
+
+def _example(job: Job) -> Inputs:
+    """Return two rows as networks see them."""
+    if job.rows is not None:
+        return map_tensors(job.rows.x, lambda t: t[:2].to(job.device))
+    assert job.loader is not None
+    source = LoaderBatches(job.loader, job.device, 1)
+    pieces = next(source.pieces(0))
+    return map_tensors(source.batch(*pieces).x, lambda t: t[0, :2])
 
 
 def _part(draw: Draw, share: float) -> tuple[Draw, Draw]:

@@ -14,11 +14,12 @@ import torch
 from torch import Tensor
 
 from guardband.training.batches import HeldOut
+from guardband.training.division import Ids, divided
 from guardband.training.graph import out_of_memory
+from guardband.training.job import Job
 from guardband.training.members import State
-from guardband.training.plan import Ids, plan
+from guardband.training.precision import matmul_precision
 from guardband.training.squad import Squad, SquadState
-from guardband.training.task import Precision, Task
 from guardband.training.threads import allowed_threads, one_thread_each
 
 HOST = torch.device("cpu")
@@ -42,14 +43,14 @@ class Fleet:
     that do not fit side by side take turns and wait on the host; a squad that does not fit alone is halved.
     """
 
-    def __init__(self, task: Task, saved: Saved | None = None, saved_epoch: int = 0) -> None:
+    def __init__(self, job: Job, saved: Saved | None = None, saved_epoch: int = 0) -> None:
         """``saved`` is the state of a fleet like this after ``saved_epoch`` epochs."""
-        self.size = task.size
-        self._task = task
+        self.size = job.size
+        self._job = job
         parts = saved or []
-        self._plan: list[Ids] = [tuple(part["ids"]) for part in parts if "adam" in part] if parts else plan(task)
+        self._squad_ids: list[Ids] = [tuple(part["ids"]) for part in parts if "adam" in part] if parts else divided(job)
         self._gone: list[tuple[Ids, State]] = [
-            (tuple(part["ids"]), _to(part["members"], task.device)) for part in parts if "adam" not in part
+            (tuple(part["ids"]), _to(part["members"], job.device)) for part in parts if "adam" not in part
         ]
         self._records = [
             _Record(tuple(part["ids"]), saved_epoch, SquadState(**{k: v for k, v in part.items() if k != "ids"}))
@@ -58,7 +59,7 @@ class Fleet:
         ]
         self._squads: dict[Ids, Squad] = {}
         self._epoch = saved_epoch
-        self._can_wait = task.device.type == "cuda"
+        self._can_wait = job.device.type == "cuda"
         self._take_turns = False
         self._lock = threading.Lock()
         self._stop = threading.Event()
@@ -68,10 +69,10 @@ class Fleet:
     def at_work(self) -> Iterator[None]:
         """Hold the threads and the precision that training needs; give them back afterwards."""
         with ExitStack() as held:
-            held.enter_context(_matmul_precision(self._task.precision, self._task.device))
-            threads = min(allowed_threads(), len(self._plan)) if self._task.in_threads else 1
-            in_threads = self._task.engine == "stack" and threads > 1 and self._task.device.type == "cpu"
-            if self._task.small or in_threads:
+            held.enter_context(matmul_precision(self._job.recipe.precision, self._job.device))
+            threads = min(allowed_threads(), len(self._squad_ids)) if self._job.in_threads else 1
+            in_threads = self._job.engine == "stack" and threads > 1 and self._job.device.type == "cpu"
+            if self._job.small or in_threads:
                 held.enter_context(one_thread_each())
                 if threads > 1:
                     self._pool = held.enter_context(ThreadPoolExecutor(threads, "guardband"))
@@ -94,46 +95,50 @@ class Fleet:
         Members that have been dismissed have none: their loss is infinite.
         """
         out = torch.full((self.size,), torch.inf)
-        own = {ids: [held_out[i] for i in ids] if isinstance(held_out, tuple) else held_out for ids in self._plan}
+        own = {ids: [held_out[i] for i in ids] if isinstance(held_out, tuple) else held_out for ids in self._squad_ids}
         parts = self._each(lambda ids: (self._squads.get(ids) or self._revived(ids)).losses(own[ids]))
-        for ids, losses in zip(self._plan, parts, strict=True):
+        for ids, losses in zip(self._squad_ids, parts, strict=True):
             out[list(ids)] = losses
         return out
 
     def snapshot(self) -> State:
         """Return a copy of all parameters and buffers, ``(M, ...)`` each."""
-        if self._plan and self._squads.keys() == set(self._plan) and len(self._plan) + len(self._gone) == 1:
-            return self._squads[self._plan[0]].snapshot()  # by positions it would wait for the device
+        if (
+            self._squad_ids
+            and self._squads.keys() == set(self._squad_ids)
+            and len(self._squad_ids) + len(self._gone) == 1
+        ):
+            return self._squads[self._squad_ids[0]].snapshot()  # by positions it would wait for the device
         out: State = {}
-        for ids, state in [(ids, self._state(ids).kept()) for ids in self._plan] + self._gone:
+        for ids, state in [(ids, self._state(ids).kept()) for ids in self._squad_ids] + self._gone:
             for name, t in state.items():
-                whole = out.setdefault(name, t.new_empty((self.size, *t.shape[1:]), device=self._task.device))
+                whole = out.setdefault(name, t.new_empty((self.size, *t.shape[1:]), device=self._job.device))
                 whole[list(ids)] = t.to(whole.device)
         return out
 
     def state(self) -> Saved:
-        """Return all that a fleet like this needs to go on from here."""
-        squads = [{"ids": list(ids), **vars(self._state(ids))} for ids in self._plan]
-        return squads + [{"ids": list(ids), "members": state} for ids, state in self._gone]
+        """Return all that a fleet like this needs to go on from here, on the host."""
+        squads = [{"ids": list(ids), **vars(self._state(ids).to(HOST))} for ids in self._squad_ids]
+        return squads + [{"ids": list(ids), "members": _to(state, HOST)} for ids, state in self._gone]
 
     def dismiss(self, finished: Tensor) -> None:
         """Train no further members that are finished, ``(M,)``, where that makes a squad half as large."""
-        for ids in list(self._plan):
+        for ids in list(self._squad_ids):
             left = tuple(i for i in ids if not finished[i])
             if 2 * len(left) > len(ids):
                 continue
-            state, place = self._state(ids), self._plan.index(ids)
+            state, at = self._state(ids), self._squad_ids.index(ids)
             gone = [i for i in ids if i not in left]
-            self._gone.append((tuple(gone), _to(state.take([ids.index(i) for i in gone]).kept(), self._task.device)))
+            self._gone.append((tuple(gone), _to(state.take([ids.index(i) for i in gone]).kept(), self._job.device)))
             self._squads.pop(ids, None)
-            self._plan[place : place + 1] = [left] if left else []
+            self._squad_ids[at : at + 1] = [left] if left else []
             if left:
                 self._records.append(_Record(left, self._epoch, state.take([ids.index(i) for i in left])))
 
     def _each(self, work: Callable[[Ids], Any]) -> list[Any]:
         if self._pool is None:
-            return [work(ids) for ids in list(self._plan)]
-        return list(self._pool.map(work, list(self._plan)))
+            return [work(ids) for ids in list(self._squad_ids)]
+        return list(self._pool.map(work, list(self._squad_ids)))
 
     def _train(self, ids: Ids, epoch: int) -> None:
         try:
@@ -142,7 +147,7 @@ class Fleet:
             self._squads[ids].epoch(epoch, self._stop)
         except RuntimeError as error:
             others = [other for other in self._squads if other != ids] if self._can_wait else []
-            no_smaller = len(ids) == 1 or self._task.loader is not None  # a loader gives its batches once
+            no_smaller = len(ids) == 1 or self._job.loader is not None  # a loader gives its batches once
             if not out_of_memory(error) or (no_smaller and not others):
                 raise
         else:
@@ -156,7 +161,7 @@ class Fleet:
         self._squads.pop(ids, None)
         if others:
             for other in others:
-                self._park(other, epoch if self._plan.index(other) < self._plan.index(ids) else epoch - 1)
+                self._park(other, epoch if self._squad_ids.index(other) < self._squad_ids.index(ids) else epoch - 1)
             self._take_turns = True
         self._free()
         if others:
@@ -164,8 +169,8 @@ class Fleet:
             return
         halves = ids[: len(ids) // 2], ids[len(ids) // 2 :]
         with self._lock:
-            place = self._plan.index(ids)
-            self._plan[place : place + 1] = halves
+            at = self._squad_ids.index(ids)
+            self._squad_ids[at : at + 1] = halves
         for half in halves:
             self._train(half, epoch)
 
@@ -182,13 +187,13 @@ class Fleet:
         return next(record.state for record in self._records if record.ids == ids)
 
     def _revived(self, ids: Ids) -> Squad:
-        squad = Squad(self._task.take(ids))
+        squad = Squad(self._job.take(ids))
         squad.load(self._state(ids))
         return squad
 
     def _caught_up(self, ids: Ids, epoch: int) -> Squad:
         """Return a squad as it was before this epoch: from the latest record, or from the start, all epochs again."""
-        squad, done = Squad(self._task.take(ids)), 0
+        squad, done = Squad(self._job.take(ids)), 0
         for record in sorted(self._records, key=lambda record: record.epoch):
             if set(ids) <= set(record.ids) and record.epoch < epoch:
                 squad.load(record.state.take([record.ids.index(i) for i in ids]))
@@ -199,25 +204,9 @@ class Fleet:
 
     def _free(self) -> None:
         gc.collect()
-        if self._task.device.type == "cuda":
+        if self._job.device.type == "cuda":
             torch.cuda.empty_cache()
 
 
 def _to(state: State, device: torch.device) -> State:
     return {name: t.to(device) for name, t in state.items()}
-
-
-@contextmanager
-def _matmul_precision(precision: Precision, device: torch.device) -> Iterator[None]:
-    """Let products of 32-bit numbers use TF32, or not, whatever the caller's setting."""
-    if device.type != "cuda":
-        yield
-        return
-    before = torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
-    torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
-    torch.backends.cudnn.allow_tf32 = precision == "tf32"
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(before[0])
-        torch.backends.cudnn.allow_tf32 = before[1]

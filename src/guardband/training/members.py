@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from guardband.nn.mixed import LossFunction
-from guardband.training.batches import Batch, seed_generators
+from guardband.training.batches import Batch
 
 State = dict[str, Tensor]
 
@@ -22,6 +22,8 @@ class Members(ABC):
     """
 
     size: int
+    random: bool = False
+    """Whether a step needs keys."""
 
     @abstractmethod
     def __call__(self, x: Tensor) -> Tensor:
@@ -47,9 +49,9 @@ class Members(ABC):
     def train(self, mode: bool = True) -> None:
         """Switch dropout and the like on or off."""
 
-    def seed(self, seed: int, device: torch.device) -> None:
-        """Let what is random, such as dropout, begin anew from a seed."""
-        seed_generators(seed, device)
+    @abstractmethod
+    def set_keys(self, keys: Tensor) -> None:
+        """Let what is random in a step, such as dropout, depend on a key of each member ``(M,)`` and nothing else."""
 
     @abstractmethod
     def snapshot(self) -> State:

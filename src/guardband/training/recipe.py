@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import math
 import numbers
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from guardband.training.pace import SCHEDULES, Pace, Schedule, for_each
-from guardband.training.task import Precision
+import numpy as np
+from numpy.typing import NDArray
+
+from guardband.training.precision import Precision
 
 PER_NETWORK = ("epochs", "learning_rate", "weight_decay", "clip", "schedule")
 
 Epochs = int | Sequence[int] | Literal["cv", "early"]
+Schedule = Callable[[float], float]
+"""The factor of the learning rate at a share of the training, 0 to 1."""
+
+
+def cosine(progress: float) -> float:
+    """Return half a cosine wave from 1 down to 0."""
+    return 0.5 * (1 + math.cos(math.pi * progress))
+
+
+SCHEDULES: dict[str, Schedule] = {"cosine": cosine}
 
 
 @dataclass(frozen=True)
@@ -67,20 +80,71 @@ class Recipe:
 
     def take(self, members: Sequence[int]) -> Recipe:
         """Return the recipe of some networks, in the order given."""
-        given: dict[str, Any] = {name: getattr(self, name) for name in PER_NETWORK}
-        own: dict[str, Any] = {
-            name: tuple(value[i] for i in members) for name, value in given.items() if isinstance(value, list | tuple)
-        }
-        return replace(self, **own)
+        given = {name: getattr(self, name) for name in PER_NETWORK}
+        some: dict[str, Any] = {name: tuple(v[i] for i in members) for name, v in given.items() if _is_list(v)}
+        return replace(self, **some)
 
-    def pace(self, size: int) -> Pace:
-        """Return the pace of ``size`` members; a schedule runs over the epochs given, or over the most tried."""
-        epochs = for_each(self.max_epochs if isinstance(self.epochs, str) else self.epochs, size, "epochs")
-        return Pace.of(size, epochs, self.learning_rate, self.weight_decay, self.clip, self.schedule)
+    def for_members(self, size: int) -> Recipe:
+        """Return the recipe with one entry per network in every setting that may differ between them.
+
+        All methods below need it so. A schedule runs over the epochs given, or over the most that are tried.
+        """
+        names = (name for name in PER_NETWORK if name != "epochs" or self.counted)
+        each: dict[str, Any] = {name: for_each(getattr(self, name), size, name) for name in names}
+        return replace(self, **each)
+
+    @property
+    def counted(self) -> bool:
+        """Whether the number of epochs is given."""
+        return not isinstance(self.epochs, str)
+
+    def horizons(self) -> tuple[int, ...]:
+        """Return each network's number of epochs, or the most that are tried."""
+        return _each(self.epochs) if self.counted else (self.max_epochs,) * len(_each(self.learning_rate))
+
+    def decays(self) -> tuple[float, ...]:
+        """Return each network's weight decay."""
+        return _each(self.weight_decay)
+
+    def limits(self) -> tuple[float, ...]:
+        """Return the largest norm of each network's gradient."""
+        return tuple(math.inf if limit is None else limit for limit in _each(self.clip))
+
+    def one_rate(self) -> bool:
+        """Whether all networks have one learning rate at all times."""
+        return len(set(self._rates())) == 1
+
+    def rates(self, epoch: int, steps: int) -> NDArray[np.float64]:
+        """Return the learning rates of an epoch's steps, ``(steps, M)``."""
+        columns: dict[object, NDArray[np.float64]] = {}
+        for key in set(self._rates()):
+            rate, schedule, horizon = key
+            progress = [min(1.0, (epoch - 1 + step / steps) / horizon) if horizon else 0.0 for step in range(steps)]
+            columns[key] = np.array([rate * (schedule(p) if schedule else 1.0) for p in progress])
+        return np.stack([columns[key] for key in self._rates()], axis=1)
+
+    def _rates(self) -> list[tuple[float, Schedule | None, int]]:
+        """Return what each network's rate depends on: without a schedule the number of epochs does not matter."""
+        schedules = [SCHEDULES[word] if isinstance(word, str) else word for word in _each(self.schedule)]
+        given = zip(_each(self.learning_rate), schedules, self.horizons(), strict=True)
+        return [(rate, schedule, epochs if schedule else 0) for rate, schedule, epochs in given]
 
 
-def _each(value: Any) -> Sequence[Any]:
-    return value if isinstance(value, list | tuple) else (value,)
+def for_each(value: Any, size: int, name: str) -> tuple[Any, ...]:
+    """Return one value per network of a value for all or a sequence of one for each."""
+    if isinstance(value, list | tuple | np.ndarray):
+        if len(value) != size:
+            raise ValueError(f"{name} must be one value or one per network, {size}, found {len(value)}.")
+        return tuple(value)
+    return (value,) * size
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, list | tuple)
+
+
+def _each(value: Any) -> tuple[Any, ...]:
+    return tuple(value) if _is_list(value) else (value,)
 
 
 def _is_number(value: object) -> bool:

@@ -43,11 +43,11 @@ class Search:
 
     def state(self) -> dict[str, Tensor]:
         """Return where the search is."""
-        return {"least": self._least, "best": self._best, "searching": self._searching}
+        return {"least": self._least.clone(), "best": self._best.clone(), "searching": self._searching.clone()}
 
     def load(self, state: dict[str, Tensor]) -> None:
         """Go on from there."""
-        self._least, self._best, self._searching = state["least"], state["best"], state["searching"]
+        self._least, self._best, self._searching = (state[name].clone() for name in ("least", "best", "searching"))
 
 
 class Keeper:

@@ -11,13 +11,15 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from guardband.training.adam import Adam, coefficients
-from guardband.training.batches import Batch, Draw, HeldOut, LoaderBatches, Rows, mixed_seed
+from guardband.training.adam import Adam, coefficients, copy_each_, lerp_each_
+from guardband.training.batches import Batch, Draw, HeldOut, LoaderBatches, Rows, grouped, mixed_seed, seed_generators
 from guardband.training.dense import Dense
 from guardband.training.graph import GraphedStep, out_of_memory
+from guardband.training.inputs import map_tensors
+from guardband.training.job import Job
 from guardband.training.members import State, at_least_float32, member_losses
+from guardband.training.randomness import step_keys
 from guardband.training.step import Step
-from guardband.training.task import Task, grouped
 
 WARM_UP = 10
 """An average of parameters looks back over a share of the steps so far until these are many times as many."""
@@ -42,9 +44,9 @@ class SquadState:
         """Return what a snapshot is made of: parameters, averaged if they are, and buffers."""
         return self.averaged or self.members
 
-    def take(self, places: Sequence[int]) -> SquadState:
-        """Return the state of the members at some places, in the order given."""
-        some = list(places)
+    def take(self, positions: Sequence[int]) -> SquadState:
+        """Return the state of the members at some positions in the squad, in the order given."""
+        some = list(positions)
         return self._each(lambda t: t[some])
 
     def to(self, device: torch.device) -> SquadState:
@@ -60,43 +62,44 @@ class SquadState:
 class Squad:
     """Networks, their optimiser and their batches."""
 
-    def __init__(self, task: Task) -> None:
-        self._task = task
-        self.members = task.members()
+    def __init__(self, job: Job) -> None:
+        self._job, recipe = job, job.recipe
+        self.members = job.members()
         if not self.members.parameters():
             raise ValueError("A network must have parameters to train, found none.")
         self._adam = Adam(self.members.parameters(), self.members.flat())
-        self._source = task.source()
+        self._source = job.source()
         self._step = Step(
             self.members,
             self._source,
-            task.loss,
+            job.loss,
             self._adam,
-            self._per_member(task.pace.weight_decay) if any(task.pace.weight_decay) else None,
-            self._per_member(task.pace.clip) if min(task.pace.clip) < math.inf else None,
-            task.device,
-            half=task.precision == "bf16" and not isinstance(self.members, Dense),
+            self._per_member(recipe.decays()) if any(recipe.decays()) else None,
+            self._per_member(recipe.limits()) if min(recipe.limits()) < math.inf else None,
+            job.device,
+            half=recipe.precision == "bf16" and not isinstance(self.members, Dense),
         )
-        self._run: Callable[..., None] = GraphedStep(self._step) if task.device.type == "cuda" else self._step
+        captured = job.device.type == "cuda" and job.engine != "seeded"
+        self._run: Callable[..., None] = GraphedStep(self._step) if captured else self._step
         self._done = 0
-        self._average = [p.clone() for p in self.members.parameters()] if task.averaging else None
+        self._average = [p.clone() for p in self.members.parameters()] if recipe.averaging else None
         self._judged_by: tuple[list[Draw], Tensor] | None = None
 
     def epoch(self, epoch: int, stop: threading.Event) -> None:
         """Train for one pass over the batches."""
         self.members.train()
-        if not isinstance(self.members, Dense) or self._task.rows is None:  # what is random is dropout, or a loader
-            self.members.seed(mixed_seed(self._task.seed, epoch), self._task.device)
-        per_step = self._coefficients(epoch)
+        if self._job.rows is None:  # a loader may draw from torch's generator
+            seed_generators(mixed_seed(mixed_seed(self._job.seeds[0], 0), epoch), self._job.device)
+        per_step = self._per_step(epoch, 0)
         for i, pieces in enumerate(self._source.pieces(epoch)):
             if stop.is_set():
                 raise Interrupted
             if i == len(per_step):  # a loader that did not say how long it is
-                per_step += self._coefficients(epoch)
-            self._run(*pieces, per_step[i])
+                per_step += self._per_step(epoch, i)
+            self._run(*pieces, *per_step[i])
             self._done += 1
             if self._average is not None:
-                self._follow(self._average, self._task.averaging * len(per_step))
+                self._follow(self._average, self._job.recipe.averaging * len(per_step))
 
     @torch.no_grad()
     def losses(self, held_out: HeldOut) -> Tensor:
@@ -104,20 +107,20 @@ class Squad:
         self.members.train(False)
         with self._averaged():
             try:
-                return self._losses(held_out, 1 if getattr(self._task.loss, "of_a_batch", False) else BLOCKS)
+                return self._losses(held_out, 1 if getattr(self._job.loss, "of_a_batch", False) else BLOCKS)
             except RuntimeError as error:
                 if not out_of_memory(error):
                     raise
             return self._losses(held_out, 1)
 
     def _losses(self, held_out: HeldOut, blocks: int) -> Tensor:
-        total = torch.zeros(self._task.size, dtype=torch.float64, device=self._task.device)
+        total = torch.zeros(self._job.size, dtype=torch.float64, device=self._job.device)
         mass = torch.zeros_like(total)
         for batch in self._blocks(held_out, blocks):
             with self._step.autocast():
                 outputs = at_least_float32(self.members(batch.x))
             weight = torch.ones_like(batch.y) if batch.weight is None else batch.weight
-            total += (member_losses(outputs, batch, self._task.loss) * weight.sum(-1)).double()
+            total += (member_losses(outputs, batch, self._job.loss) * weight.sum(-1)).double()
             mass += weight.sum(-1)
         return (total / mass).float().cpu()
 
@@ -148,7 +151,7 @@ class Squad:
     def _follow(self, average: list[Tensor], steps: float) -> None:
         """Move the average towards the parameters: it looks back over so many steps, over fewer in the beginning."""
         weight = max(1 / steps, WARM_UP / (self._done + WARM_UP)) if steps > 1 else 1.0
-        torch._foreach_lerp_(average, self.members.parameters(), weight)
+        lerp_each_(average, self.members.parameters(), weight)
 
     @contextmanager
     def _averaged(self) -> Iterator[None]:
@@ -159,40 +162,49 @@ class Squad:
         parameters = self.members.parameters()
         own = [p.clone() for p in parameters]
         with torch.no_grad():
-            torch._foreach_copy_(parameters, self._average)
+            copy_each_(parameters, self._average)
         try:
             yield
         finally:
             with torch.no_grad():
-                torch._foreach_copy_(parameters, own)
+                copy_each_(parameters, own)
 
     def _blocks(self, held_out: HeldOut, blocks: int) -> Iterator[Batch]:
-        size, device, rows = self._task.size, self._task.device, self._task.rows
+        size, device, rows = self._job.size, self._job.device, self._job.rows
         if rows is None:
             source = LoaderBatches(held_out, device, size)
             yield from (source.batch(*pieces) for pieces in source.pieces(0))
             return
-        for part in torch.split(self._positions(list(held_out), rows), blocks * self._task.batch_size, dim=1):
+        for part in torch.split(self._positions(list(held_out), rows), blocks * self._job.recipe.batch_size, dim=1):
             batch = rows.at(part, size)
             weight = None if batch.weight is None else batch.weight.to(device)
-            yield Batch(batch.x.to(device), batch.y.to(device), weight)
+            yield Batch(map_tensors(batch.x, lambda t: t.to(device)), batch.y.to(device), weight)
 
     def _positions(self, draws: list[Draw], rows: Rows) -> Tensor:
         """Return the positions of held-out rows, ``(G, n)`` where the rows lie; they are the same in every epoch."""
         if self._judged_by is None or any(a is not b for a, b in zip(self._judged_by[0], draws, strict=True)):
             index = torch.stack([draw.index for draw in grouped(draws)])
-            self._judged_by = draws, index.to(rows.x.device)
+            self._judged_by = draws, index.to(rows.y.device)
         return self._judged_by[1]
 
-    def _coefficients(self, epoch: int) -> list[Tensor]:
-        """Return Adam's coefficients for the steps of an epoch, one set for all members where their rates agree."""
-        pace = self._task.pace
-        rates = pace.rates(epoch, max(1, self._source.steps()))
-        values = coefficients(rates[:, 0] if pace.same_for_all() else rates, self._done)
-        table = torch.from_numpy(values)
-        if self._task.device.type == "cuda":  # from memory that is not pinned it would wait for the device
-            table = table.pin_memory().to(self._task.device, non_blocking=True)
-        return list(table.unbind(0))
+    def _per_step(self, epoch: int, done: int) -> list[tuple[Tensor, ...]]:
+        """Return for the next steps of an epoch the members' keys, if anything is random, and Adam's coefficients.
+
+        These are one set for all members if their rates agree.
+        """
+        recipe, steps = self._job.recipe, max(1, self._source.steps())
+        rates = recipe.rates(epoch, steps)
+        values = coefficients(rates[:, 0] if recipe.one_rate() else rates, self._done)
+        tables = [self._on_device(torch.from_numpy(values))]
+        if self.members.random:
+            keys = step_keys(self._job.seeds, epoch, range(done, done + steps))
+            tables.insert(0, keys if self._job.engine == "seeded" else self._on_device(keys))
+        return list(zip(*(table.unbind(0) for table in tables), strict=True))
+
+    def _on_device(self, table: Tensor) -> Tensor:
+        if self._job.device.type != "cuda":
+            return table
+        return table.pin_memory().to(self._job.device, non_blocking=True)  # else it would wait for the device
 
     def _per_member(self, values: Sequence[float]) -> Tensor:
-        return torch.tensor(values, dtype=torch.float32, device=self._task.device)
+        return torch.tensor(values, dtype=torch.float32, device=self._job.device)

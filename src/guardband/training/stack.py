@@ -10,9 +10,10 @@ from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
 from guardband.nn.mixed import LossFunction
-from guardband.training.batches import Batch
-from guardband.training.inputs import Inputs, call, map_tensors
+from guardband.training.batches import Batch, generators_kept, generators_lock, seed_generators
+from guardband.training.inputs import Inputs, call, map_tensors, tensors_in
 from guardband.training.members import Members, State, autograd, stacked_state, tensors_of, write_state
+from guardband.training.randomness import take_over
 
 TRIED = 7
 """Networks whose copies are tried at a time beside the first: all at once might not fit in memory."""
@@ -28,6 +29,10 @@ class Stack(Members):
         self.size = len(networks)
         self._skeleton = copy.deepcopy(networks[0])
         self._parameters, self._buffers = stack_module_state(list(networks))
+        self._keys = _no_keys(networks)
+        keyed = take_over(self._skeleton, self._keys[0])
+        self._buffers |= {f"{name}.key".lstrip("."): self._keys for name in keyed}
+        self._keyed, self.random = list(keyed.values()), bool(keyed)
         self._trained = [p for p in self._parameters.values() if p.requires_grad]
         self._named = _saved_names(networks[0])
         self.broadcasts = broadcasts(networks[0])
@@ -68,15 +73,11 @@ class Stack(Members):
         """Switch dropout and the like on or off."""
         self._skeleton.train(mode)
 
-    def seed(self, seed: int, device: torch.device) -> None:
-        """Let dropout begin anew; on the CPU from a generator of its own, if it takes one, for stacks in threads."""
-        if not self.broadcasts or device.type != "cpu":
-            return super().seed(seed, device)
-        generator = torch.Generator().manual_seed(seed)
-        for module in self._skeleton.modules():
-            if hasattr(module, "generator"):
-                setattr(module, "generator", generator)  # noqa: B010  of a class that this file does not know
-        return None
+    def set_keys(self, keys: Tensor) -> None:
+        """Let dropout draw from these keys, ``(M,)``."""
+        self._keys.copy_(keys)
+        for module in self._keyed:
+            module.calls = 0
 
     def snapshot(self) -> State:
         """Return a copy of all parameters and buffers."""
@@ -101,22 +102,33 @@ class Row(Members):
     """Networks run one after another, for modules that cannot be stacked; they are trained in place.
 
     Several networks become views into stacked tensors, so that they are trained through these. Networks with
-    several inputs, or with inputs by name, run only here.
+    several inputs, or with inputs by name, run only here. ``seeded`` is for networks whose own code draws random
+    numbers: torch's generators are seeded before each of them runs in training.
     """
 
-    def __init__(self, networks: Sequence[nn.Module]) -> None:
+    def __init__(self, networks: Sequence[nn.Module], seeded: bool = False) -> None:
         self.size = len(networks)
         self._networks = list(networks)
+        self._keys, self._seeded = _no_keys(networks), seeded
+        self._seeds: list[int] = []
+        keyed = [] if seeded else [take_over(own, key) for own, key in zip(networks, self._keys, strict=True)]
+        self._keyed = [module for own in keyed for module in own.values()]
+        self.random = seeded or bool(self._keyed)
         self._own = [[p for p in network.parameters() if p.requires_grad] for network in networks]
         self._stacked = [_aliased(same) for same in zip(*self._own, strict=True)]
 
     def __call__(self, x: Inputs) -> Tensor:
         """Return all outputs, ``(G, n, ...) -> (M, n, C)``."""
-        if not isinstance(x, Tensor):  # of a loader, which all members share
-            own = map_tensors(x, lambda t: t[0])
-            return torch.stack([call(network, own) for network in self._networks])
-        each = self.size // len(x)
-        return torch.stack([network(x[i // each]) for i, network in enumerate(self._networks)])
+        each = self.size // len(tensors_in(x)[0])
+        groups = [map_tensors(x, lambda t, group=group: t[group]) for group in range(self.size // each)]  # type: ignore[misc]
+        if not self._seeds:
+            return torch.stack([call(network, groups[i // each]) for i, network in enumerate(self._networks)])
+        outputs, device = [], self._keys.device
+        with generators_lock, generators_kept(device):  # a loader that draws gives the same batches to any networks
+            for i, network in enumerate(self._networks):
+                seed_generators(self._seeds[i], device)
+                outputs.append(call(network, groups[i // each]))
+        return torch.stack(outputs)
 
     def parameters(self) -> list[Tensor]:
         """Return the stacked tensors to train."""
@@ -132,6 +144,16 @@ class Row(Members):
         """Switch dropout and the like on or off."""
         for network in self._networks:
             network.train(mode)
+        self._seeds = []
+
+    def set_keys(self, keys: Tensor) -> None:
+        """Let dropout draw from these keys, ``(M,)``, or let generators be seeded by them."""
+        if self._seeded:
+            self._seeds = keys.tolist()
+            return
+        self._keys.copy_(keys)
+        for module in self._keyed:
+            module.calls = 0
 
     def snapshot(self) -> State:
         """Return a copy of all parameters and buffers."""
@@ -161,7 +183,7 @@ def _hold(network: nn.Module, parameters: State, buffers: State) -> None:
 
 
 def broadcasts(network: nn.Module) -> bool:
-    """Whether a network runs on stacked parameters as it is, and draws from the generators that it is given."""
+    """Whether a network runs on stacked parameters as it is."""
     return bool(getattr(network, "broadcasts", False))
 
 
@@ -169,8 +191,8 @@ def why_not_stacked(networks: Sequence[nn.Module], example: Tensor) -> str | Non
     """Return why the networks cannot be stacked, or None if they can.
 
     Copies with parameters moved at random are tried, a few at a time beside the first, whose code a stack runs: a
-    step, then whether the stack puts out what each network does, in eval mode and, if nothing there is random, in
-    training, and whether buffers end up the same.
+    step, then whether the stack puts out what each network does, in eval mode and in training, and whether buffers
+    end up the same.
     """
     for start in range(1, max(2, len(networks)), TRIED):
         reason = _why_not([networks[0], *networks[start : start + TRIED]], example)
@@ -180,16 +202,15 @@ def why_not_stacked(networks: Sequence[nn.Module], example: Tensor) -> str | Non
 
 
 def _why_not(networks: Sequence[nn.Module], example: Tensor) -> str | None:
-    with torch.random.fork_rng(devices=[example.device] if example.is_cuda else []), torch.enable_grad():
+    with generators_kept(example.device), torch.enable_grad():
         try:
-            copies = [copy.deepcopy(network) for network in networks]
+            copies, generator = [copy.deepcopy(network) for network in networks], torch.Generator().manual_seed(0)
             for p in (p for one in copies for p in one.parameters()):
-                p.data += 0.1 * torch.randn_like(p)
+                p.data += (0.1 * torch.randn(p.shape, generator=generator)).to(p)
             tried = Stack(copies)
             tried.train()
             torch.autograd.grad(tried(example[None]).sum(), tried._trained, allow_unused=True)
-            modes = (False,) if broadcasts(networks[0]) else (False, True)
-            alike = all(_runs_alike(copies, example, training) for training in modes)
+            alike = all(_runs_alike(copies, example, training) for training in (False, True))
         except Exception as error:  # whatever a user's code raises
             return f"{type(error).__name__}: {str(error).strip()}".split("\n")[0]
     return None if alike else "as a stack they do something else than each alone, so their code must differ"
@@ -198,12 +219,10 @@ def _why_not(networks: Sequence[nn.Module], example: Tensor) -> str | None:
 @torch.no_grad()
 def _runs_alike(networks: Sequence[nn.Module], x: Tensor, training: bool) -> bool:
     stacked, alone = Stack(networks), Row([copy.deepcopy(network) for network in networks])
-    again = Row([copy.deepcopy(networks[0])])
-    for members in (stacked, alone, again):
+    for members in (stacked, alone):
         members.train(training)
+        members.set_keys(torch.arange(len(networks), device=x.device))
     outputs, own = stacked(x[None]), alone(x[None])
-    if training and not torch.equal(again(x[None])[0], own[0]):
-        return True  # what is random cannot be compared
     ours, theirs = stacked.snapshot(), alone.snapshot()
     return _close(outputs, own) and all(_close(ours[name].float(), t.float()) for name, t in theirs.items())
 
@@ -223,7 +242,13 @@ def _saved_names(network: nn.Module) -> dict[str, str]:
 
 
 def _each(run: Callable[..., Tensor], x_axis: int | None) -> Callable[..., Tensor]:
-    return vmap(run, in_dims=(0, 0, x_axis), randomness="different")
+    return vmap(run, in_dims=(0, 0, x_axis), randomness="error")
+
+
+def _no_keys(networks: Sequence[nn.Module]) -> Tensor:
+    """Return room for the keys of a step, ``(M,)`` on the networks' device."""
+    device = next((p.device for p in networks[0].parameters()), None)
+    return torch.zeros(len(networks), dtype=torch.int64, device=device)
 
 
 def _aliased(same: Sequence[nn.Parameter]) -> Tensor:

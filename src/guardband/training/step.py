@@ -30,8 +30,10 @@ class Step:
     half: bool
 
     def __call__(self, *inputs: Tensor) -> None:
-        """Step once: the pieces of a batch, then Adam's coefficients."""
+        """Step once: the pieces of a batch, the members' keys if anything is random, then Adam's coefficients."""
         *pieces, coefficients = inputs
+        if self.members.random:
+            self.members.set_keys(pieces.pop())
         gradients = self.gradients(*pieces)
         if self.clip is not None:
             clip_(gradients, self.clip)

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from guardband.training.batches import Batch, Draw, Rows, orders, steps_of
+from guardband.training.inputs import map_tensors, tensors_in
 
 AHEAD = 3
 """Loads that wait for their steps; one more is in use, and one is being gathered."""
@@ -54,7 +55,8 @@ class StreamedBatches:
 
     def batch(self, *pieces: Tensor) -> Batch:
         """Return the pieces as a batch."""
-        return Batch(*pieces)
+        rest = iter(pieces)
+        return Batch(map_tensors(self.rows.x, lambda _: next(rest)), *rest)
 
     def steps(self) -> int:
         """Return the number of steps in an epoch."""
@@ -64,8 +66,8 @@ class StreamedBatches:
         try:
             road = _Road(self.device)
             parts = torch.tensor_split(order, self.steps(), dim=1)
-            step_bytes = parts[0].numel() * self.rows.x[0].nbytes
-            steps = max(1, min(LOAD_STEPS, LOAD_BYTES // step_bytes))
+            step_bytes = parts[0].numel() * sum(t[0].nbytes for t in self.rows.inputs)
+            steps = max(1, min(LOAD_STEPS, LOAD_BYTES // max(1, step_bytes)))
             for first in range(0, len(parts), steps):
                 if stop.is_set():
                     return
@@ -83,7 +85,7 @@ class _Road:
     def __init__(self, device: torch.device) -> None:
         self._device = device
         self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]
-        self._slots: list[tuple[Tensor, torch.cuda.Event]] = []
+        self._slots: list[tuple[list[Tensor], torch.cuda.Event]] = []
         self._turn = 0
 
     def send(self, rows: Rows, index: Tensor, size: int) -> tuple[tuple[Tensor, ...], torch.cuda.Event | None]:
@@ -92,12 +94,12 @@ class _Road:
             return _tensors(rows.at(index, size)), None
         n = index.numel()
         if len(self._slots) < AHEAD:
-            first = torch.empty((n, *rows.x.shape[1:]), dtype=rows.x.dtype, pin_memory=True)  # no later load is larger
-            self._slots.append((first, _event()))
-        inputs, left = self._slots[self._turn % AHEAD]
+            room = [torch.empty((n, *t.shape[1:]), dtype=t.dtype, pin_memory=True) for t in rows.inputs]
+            self._slots.append((room, _event()))  # no later load is larger
+        room, left = self._slots[self._turn % AHEAD]
         self._turn += 1
         left.synchronize()  # the copy that last left from this slot has been made
-        tensors = _tensors(rows.at(index, size, inputs[:n]))
+        tensors = _tensors(rows.at(index, size, [t[:n] for t in room]))
         with torch.cuda.stream(self._stream):
             moved = tuple(t.to(self._device, non_blocking=True) for t in tensors)
             left.record(self._stream)
@@ -107,7 +109,7 @@ class _Road:
 
 
 def _tensors(batch: Batch) -> tuple[Tensor, ...]:
-    return tuple(t for t in (batch.x, batch.y, batch.weight) if t is not None)
+    return tuple(t for t in (*tensors_in(batch.x), batch.y, batch.weight) if t is not None)
 
 
 def _event() -> torch.cuda.Event:

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
+from guardband.training.job import Job
 from guardband.training.squad import Squad
-from guardband.training.task import Task
 
 Ids = tuple[int, ...]
 
@@ -22,28 +22,28 @@ MEMORY_SHARE = 0.8
 """Of a GPU's free memory, for a squad."""
 
 
-def plan(task: Task) -> list[Ids]:
+def divided(job: Job) -> list[Ids]:
     """Return the squads. They depend on shapes and on the machine, never on the number of threads in use."""
-    if task.loader is not None:
-        return [tuple(range(task.size))]
+    if job.loader is not None:
+        return [tuple(range(job.size))]
     kinds: dict[int, list[int]] = {}
-    for i, draw in enumerate(task.draws):
+    for i, draw in enumerate(job.draws):
         kinds.setdefault(len(draw.index), []).append(i)
-    return [squad for same in kinds.values() for squad in _cut(task, same, _most(task, same))]
+    return [squad for same in kinds.values() for squad in _cut(job, same, _most(job, same))]
 
 
-def _cut(task: Task, members: Sequence[int], most: int) -> list[Ids]:
+def _cut(job: Job, members: Sequence[int], most: int) -> list[Ids]:
     """Return the members in squads of at most ``most``: whole groups that share their rows, or parts of one."""
     groups: list[list[int]] = []
     for i in members:
-        if groups and task.draws[groups[-1][0]] is task.draws[i]:
+        if groups and job.draws[groups[-1][0]] is job.draws[i]:
             groups[-1].append(i)
         else:
             groups.append([i])
     squads: list[list[int]] = []
     last = 0
     for group in groups:
-        pieces = max(-(-len(group) // most), _fewest(task, group, len(groups)))
+        pieces = max(-(-len(group) // most), _fewest(job, group, len(groups)))
         for piece in range(pieces):
             part = group[piece * len(group) // pieces : (piece + 1) * len(group) // pieces]
             if pieces == 1 and len(part) == last and len(squads[-1]) + len(part) <= most:
@@ -54,38 +54,38 @@ def _cut(task: Task, members: Sequence[int], most: int) -> list[Ids]:
     return [tuple(squad) for squad in squads]
 
 
-def _fewest(task: Task, group: Sequence[int], groups: int) -> int:
+def _fewest(job: Job, group: Sequence[int], groups: int) -> int:
     """Return how many squads a group should be at least for all cores to have work, of two members if they are many."""
-    if task.device.type == "cuda" or not task.in_threads or groups >= CORES:
+    if job.device.type == "cuda" or not job.in_threads or groups >= CORES:
         return 1
     return max(1, min(CORES // groups, max(2, len(group) // 2), len(group)))
 
 
-def _most(task: Task, members: Sequence[int]) -> int:
+def _most(job: Job, members: Sequence[int]) -> int:
     """Return how many members a squad may have: by cache on the CPU, by a member's measured memory on a GPU."""
-    if task.device.type == "cuda":
-        free = torch.cuda.mem_get_info(task.device)[0]
-        return max(1, int(MEMORY_SHARE * free / _member_bytes(task, members[:TRIED])))
-    if task.engine == "stack" and task.in_threads and not task.small:
+    if job.device.type == "cuda":
+        free = torch.cuda.mem_get_info(job.device)[0]
+        return max(1, int(MEMORY_SHARE * free / _member_bytes(job, members[:TRIED])))
+    if job.engine == "stack" and job.in_threads and not job.small:
         return -(-len(members) // CORES)
-    if task.engine != "dense":
+    if job.engine != "dense":
         return len(members)
-    linear = (module for module in task.networks[members[0]].modules() if isinstance(module, nn.Linear))
-    return max(1, CACHE_BYTES // (4 * max(module.out_features for module in linear) * task.batch_size))
+    linear = (module for module in job.networks[members[0]].modules() if isinstance(module, nn.Linear))
+    return max(1, CACHE_BYTES // (4 * max(module.out_features for module in linear) * job.recipe.batch_size))
 
 
-def _member_bytes(task: Task, members: Sequence[int]) -> int:
+def _member_bytes(job: Job, members: Sequence[int]) -> int:
     """Return the device memory that a member takes: measured on a step of some, a kept copy added."""
     torch.cuda.empty_cache()
-    before = torch.cuda.memory_reserved(task.device)
+    before = torch.cuda.memory_reserved(job.device)
     try:
-        squad = Squad(task.take(members))
-        with torch.random.fork_rng(devices=[task.device]):
+        squad = Squad(job.take(members))
+        with torch.random.fork_rng(devices=[job.device]):
             squad.try_gradients()
     except torch.OutOfMemoryError:
         if len(members) > 1:
-            return _member_bytes(task, members[: len(members) // 2])
+            return _member_bytes(job, members[: len(members) // 2])
         raise
-    torch.cuda.synchronize(task.device)
-    taken = torch.cuda.memory_reserved(task.device) - before
+    torch.cuda.synchronize(job.device)
+    taken = torch.cuda.memory_reserved(job.device) - before
     return (taken + sum(p.nbytes for p in squad.members.parameters())) // len(members) + 1
