@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
 
 Inputs = Any
 """A tensor, a tuple or list of inputs for ``network(*inputs)``, or a mapping of them for ``network(**inputs)``."""
@@ -53,7 +54,22 @@ def split_target(item: Any, target: str) -> tuple[Inputs, Tensor]:
     else:
         what = f"{type(item).__name__} of {len(item)}" if isinstance(item, tuple | list) else type(item).__name__
         raise ValueError(f"A loader must give pairs (x, y), or mappings, found {what}: write ((x1, x2), y).")
+    if any(isinstance(own, PackedSequence) for own in _each(inputs)):
+        raise TypeError(
+            "A PackedSequence cannot be cut into batches. Give padded sequences and their lengths, as ((x, lengths), y), "
+            "and pack them inside the network."
+        )
     y = torch.as_tensor(y)
     if y.ndim != 1:
-        raise ValueError(f"A loader's y must have the shape (n,), found {tuple(y.shape)}: use y.squeeze(-1).")
+        mend = {
+            0: "Wrap the data in a DataLoader, which makes batches",
+            1: "Use y.squeeze(-1)",
+        }.get(y.ndim and y.shape[-1], "Calibrate or train one network for each column of y")
+        raise ValueError(f"A loader's y must have the shape (n,), found {tuple(y.shape)}. {mend}.")
     return inputs, y
+
+
+def _each(inputs: Inputs) -> Iterable[Any]:
+    if isinstance(inputs, Mapping):
+        return inputs.values()
+    return inputs if isinstance(inputs, tuple | list) and not isinstance(inputs, PackedSequence) else [inputs]
