@@ -67,6 +67,6 @@ def test_a_mean_beyond_the_outer_quantile_is_warned_of():
     skewed = np.exp(6 * noise)
     assert (skewed <= skewed.mean()).mean() > 0.98
     with pytest.warns(gb.DegenerateBandWarning, match="mean leaves the band"):
-        gb.IntervalRegressor(point="mean", epochs=150, random_state=0).fit(X, skewed)
-    gb.IntervalRegressor(point="mean", epochs=60, random_state=0).fit(X, np.exp(0.5 * noise))
-    gb.IntervalRegressor(point="mean", epochs=20, random_state=0, confidence_level=0.1).fit(X, noise)
+        gb.IntervalRegressor(point="mean", network="plain", epochs=150, random_state=0).fit(X, skewed)
+    gb.IntervalRegressor(point="mean", network="plain", epochs=60, random_state=0).fit(X, np.exp(0.5 * noise))
+    gb.IntervalRegressor(point="mean", network="plain", epochs=20, random_state=0, confidence_level=0.1).fit(X, noise)

@@ -5,7 +5,6 @@ import warnings
 import numpy as np
 import pytest
 import torch
-from guardband.doors.learning import Architecture
 from scipy.stats import binom, chisquare
 from torch import nn
 from torch.func import vmap
@@ -13,6 +12,7 @@ from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
 import guardband as gb
+from guardband.learning.architecture import Architecture
 from guardband.nn import FullyConnected, IntervalLoss, TripleHead
 from guardband.nn.heads import Triple
 from guardband.nn.keyed import Keyed, keyed_numbers

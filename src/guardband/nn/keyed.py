@@ -50,7 +50,10 @@ class Keyed(nn.Module):
 
 
 def keyed_numbers(key: Tensor, stream: int, shape: Sequence[int], kind: torch.dtype) -> Tensor:
-    """Return whole numbers of a kind, ``(*key.shape, *shape)``: other keys and other streams give unrelated ones."""
+    """Return whole numbers of a kind, ``(*key.shape, *shape)``: other keys and other streams give unrelated ones.
+
+    Those of 16 bits come as 32-bit numbers.
+    """
     n = math.prod(shape)
     low, high = np.frombuffer(mixed(np.array([stream], dtype=np.uint64)).tobytes(), dtype=np.int32).tolist()
     counter = torch.arange(-(-n * kind.itemsize // 4), dtype=torch.int32, device=key.device) * GOLDEN + low
@@ -61,8 +64,11 @@ def keyed_numbers(key: Tensor, stream: int, shape: Sequence[int], kind: torch.dt
     words ^= (words >> 15).bitwise_and_(0x1FFFF)
     words *= SECOND
     words ^= (words >> 16).bitwise_and_(0xFFFF)
-    drawn: Tensor = words.view(kind)[..., :n].view(*key.shape, *shape)
-    return drawn
+    if kind is torch.int16:  # as halves of a number: torch 2.11's vmap has no rule for views of bytes
+        words = torch.stack([words << 16 >> 16, words >> 16], -1).flatten(-2)
+    else:
+        words = words.view(kind)
+    return words[..., :n].unflatten(-1, tuple(shape))
 
 
 def mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
