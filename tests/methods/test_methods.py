@@ -168,6 +168,20 @@ def test_networks_of_ones_own_end_as_the_method_needs():
         fitted("conf-fw", network=two)
 
 
+@pytest.mark.parametrize("name", GAUSSIAN)
+def test_a_network_of_ones_own_with_deviations_that_are_not_positive_is_refused(name):
+    def raw(columns):
+        linear = torch.nn.Linear(columns, 2)
+        torch.nn.init.constant_(linear.weight, 0)
+        torch.nn.init.constant_(linear.bias, -1)
+        return linear
+
+    with pytest.raises(
+        ValueError, match=r"must put out deviation > 0 in every row\. End the network with gb\.nn\.Gauss"
+    ):
+        fitted(name, network=raw)
+
+
 def test_settings_that_do_nothing_are_refused():
     with pytest.raises(ValueError, match="neg-ll chooses its weight decay on the calibration rows"):
         fitted("neg-ll", weight_decay=0.1)
