@@ -30,8 +30,9 @@ class Summary:
     def __add__(self, other: Summary) -> Summary:
         totals = {name: total + other.totals[name] for name, total in self.totals.items()}
         blocks = [*self.blocks, *other.blocks]
-        # A block is joined to one before that is no longer: so n rows are copied log n times at most.
-        while len(blocks) > 1 and _length(blocks[-2]) <= _length(blocks[-1]):
+        # A block is joined to one before that is not twice as long: so lengths at least halve from one to the next, and
+        # a row is copied O(log n) times while blocks are added one by one.
+        while len(blocks) > 1 and _length(blocks[-2]) < 2 * _length(blocks[-1]):
             blocks[-2:] = [_joined(blocks[-2:])]
         return Summary(self.n + other.n, totals, tuple(blocks))
 
@@ -42,7 +43,7 @@ class Summary:
     def to_arrays(self) -> dict[str, Array]:
         """Return the summary as named arrays, for a file."""
         kept = {"total": self.totals, "rows": _joined(self.blocks)}
-        named = {f"{kind}.{name}": array for kind, arrays in kept.items() for name, array in arrays.items()}
+        named = {f"{kind}.{name}": np.asarray(array) for kind, arrays in kept.items() for name, array in arrays.items()}
         return named | {"n": np.array(self.n)}
 
     @classmethod
