@@ -8,15 +8,15 @@ from guardband.bands.predicted import Predicted as Predicted
 from guardband.bands.predicted import PredictedGaussian as PredictedGaussian
 from guardband.bands.predicted import PredictedInterval as PredictedInterval
 from guardband.bands.predicted import PredictedPoint as PredictedPoint
+from guardband.bands.promise import MarginalPromise as MarginalPromise
 from guardband.bands.promise import NoPromise as NoPromise
+from guardband.bands.promise import PacPromise as PacPromise
 from guardband.bands.promise import Promise as Promise
 from guardband.bands.promise import RankPromise as RankPromise
 from guardband.calibration.conformal import Conformal as Conformal
 from guardband.calibration.cut import Cut as Cut
 from guardband.calibration.cut import MarginalCut as MarginalCut
-from guardband.calibration.cut import MarginalPromise as MarginalPromise
 from guardband.calibration.cut import PacCut as PacCut
-from guardband.calibration.cut import PacPromise as PacPromise
 from guardband.calibration.cut import RankCut as RankCut
 from guardband.calibration.rule import Calibration as Calibration
 from guardband.calibration.rule import Rule as Rule

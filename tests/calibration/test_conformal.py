@@ -183,15 +183,15 @@ def test_a_level_may_be_chosen_later_and_the_certificate_says_so():
     later = rule.transform([0.0], [0.5], [2.0], confidence_level=0.8)
     direct = fitted(500, confidence_level=0.8).transform([0.0], [0.5], [2.0])
     assert later.lower[0] == direct.lower[0]
-    assert later.certificate.chosen_after
-    assert not direct.certificate.chosen_after
-    assert not rule.transform([0.0], [0.5], [2.0], alpha=0.1).certificate.chosen_after
+    assert later.certificate.promise.chosen_after
+    assert not direct.certificate.promise.chosen_after
+    assert not rule.transform([0.0], [0.5], [2.0], alpha=0.1).certificate.promise.chosen_after
 
 
 def test_a_level_that_was_asked_for_is_not_chosen_after():
     rule = fitted(500, confidence_level=[0.9, 0.5])
-    assert not rule.transform([0.0], [0.5], [2.0], confidence_level=0.5).certificate.chosen_after
-    assert rule.transform([0.0], [0.5], [2.0], confidence_level=[0.5, 0.6]).certificate.chosen_after
+    assert not rule.transform([0.0], [0.5], [2.0], confidence_level=0.5).certificate.promise.chosen_after
+    assert rule.transform([0.0], [0.5], [2.0], confidence_level=[0.5, 0.6]).certificate.promise.chosen_after
 
 
 def test_one_of_joint_levels_keeps_its_share_of_delta():

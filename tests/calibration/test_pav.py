@@ -6,7 +6,10 @@ from scipy.stats import binom
 
 import guardband as gb
 from guardband.bands.levels import Levels
+from guardband.bands.predicted import Context, PredictedInterval
+from guardband.calibration.calibrated import Calibrated
 from guardband.calibration.pav import WHOLE_LINE, PavSelection
+from guardband.calibration.summary import Summary
 from guardband.planning import corollary_epsilon, pav_epsilon
 from laws import SIGNIFICANCE
 
@@ -17,8 +20,14 @@ def selection(rule="fixed-sequence", **asked):
     return PavSelection("pav", Levels.of(0.9), TAUS, rule, **asked)
 
 
-def chosen(rule, counts, n=100, **asked):
-    return int(selection(rule, **asked).calibrate(np.array([n, *counts])).setting[0])
+def counted(n, counts):
+    """Return the summary of n rows of which each candidate contains so many."""
+    return Summary(n, {"covered": np.array(counts)})
+
+
+def chosen(rule, counts, n=100, on_insufficient="inf", **asked):
+    calibrated = Calibrated.by(selection(rule, **asked), counted(n, counts), on_insufficient=on_insufficient)
+    return int(calibrated.found.arrays["chosen"][0])
 
 
 @pytest.mark.parametrize(
@@ -46,10 +55,10 @@ def test_no_tau_is_the_whole_line_with_a_warning():
 
 def test_the_aim_sets_the_count_that_is_needed():
     n = 4000
-    summary = np.array([n, *[n] * 4])
+    summary = counted(n, [n] * 4)
 
     def rank(rule, **asked):
-        return selection(rule, **asked).calibrate(summary).certificate.rank
+        return selection(rule, **asked).calibrate(summary).promise.rank[0]
 
     assert rank("paper") == rank("nested") == 3600
     assert rank("nested", aim="pac") == 3625
@@ -64,7 +73,7 @@ def test_pac_aim_counts_match_the_published_table():
     grid = tuple(np.arange(10, 0, -1) / 100)
     for n, share in ((500, 0.932), (1000, 0.922), (4000, 0.9113), (25000, 0.9044)):
         rule = PavSelection("pav", Levels.of(0.9), grid, "paper", aim="pac")
-        assert rule.calibrate(np.array([n, *[n] * 10])).certificate.rank / n == pytest.approx(share, abs=5e-4)
+        assert rule.calibrate(counted(n, [n] * 10)).promise.rank[0] / n == pytest.approx(share, abs=5e-4)
 
 
 def test_a_vacuous_corollary_is_the_whole_line():
@@ -76,13 +85,13 @@ def test_a_vacuous_corollary_is_the_whole_line():
 
 def test_nested_bands_contain_all_narrower_ones():
     rng = np.random.default_rng(0)
-    bands = np.sort(rng.standard_normal((4, 50, 3)), -1)
+    bands = PredictedInterval(*np.moveaxis(np.sort(rng.standard_normal((4, 50, 3)), -1), -1, 0)[:, None])
     rule = selection("nested")
     point_in = rule._shaped(bands, np)
-    assert (np.diff(point_in[:, :, 0], axis=0) <= 0).all()
-    assert (np.diff(point_in[:, :, 2], axis=0) >= 0).all()
-    assert (point_in[:, :, 1] == bands[:, :, 1]).all()
-    counts = rule.statistic(bands, rng.standard_normal(50)).sum(0)
+    assert (np.diff(point_in.lower[0], axis=0) <= 0).all()
+    assert (np.diff(point_in.upper[0], axis=0) >= 0).all()
+    assert (point_in.point == bands.point).all()
+    counts = rule.summarise(bands, rng.standard_normal(50), Context()).totals["covered"]
     assert (np.diff(counts) >= 0).all()
 
 
@@ -95,12 +104,11 @@ def failure_rate(rule, p, n, epsilon, seed, replications=4000, independent=True)
     failures = 0
     for _ in range(replications):
         u = rng.random((n, len(p))) if independent else rng.random((n, 1))
-        j = int(selected.calibrate(selected.summarise([u <= p])).setting[0])
+        j = int(selected.calibrate(counted(n, (u <= p).sum(0))).arrays["chosen"][0])
         failures += j != WHOLE_LINE and p[j] <= 0.9 - epsilon + 1e-12
     return failures
 
 
-@pytest.mark.filterwarnings("ignore::guardband.InsufficientCalibrationWarning")
 def test_union_bound_is_needed_and_nearly_tight_for_the_papers_scan():
     n, candidates = 300, 10
     union, free = pav_epsilon(0.9, n, 0.1, candidates), pav_epsilon(0.9, n, 0.1)
@@ -110,7 +118,6 @@ def test_union_bound_is_needed_and_nearly_tight_for_the_papers_scan():
     assert broken > binom.isf(SIGNIFICANCE, 4000, 0.5)  # without K, the paper's scan fails in most of the runs
 
 
-@pytest.mark.filterwarnings("ignore::guardband.InsufficientCalibrationWarning")
 def test_fixed_sequence_and_nested_need_no_k():
     n, candidates = 300, 10
     free = pav_epsilon(0.9, n, 0.1)
@@ -123,11 +130,10 @@ def test_fixed_sequence_and_nested_need_no_k():
 
 
 def test_certificate_prints_the_bound_that_the_rule_has():
-    summary = np.array([1000, 880, 905, 940, 990])
-    paper = selection("paper").calibrate(summary).certificate
-    free = selection("fixed-sequence").calibrate(summary).certificate
-    assert paper.tau == free.tau == 0.08
-    assert paper.covered == 905
+    summary = counted(1000, [880, 905, 940, 990])
+    paper, free = (Calibrated.by(selection(rule), summary).certificate for rule in ("paper", "fixed-sequence"))
+    assert paper.promise.tau == free.promise.tau == (0.08,)
+    assert paper.promise.covered == (905,)
     assert "tau = 0.08 from a grid of 4 by the rule 'paper'" in str(paper)
     assert f"{100 * free.coverage_bound():.4g}%" in str(free)
 
@@ -141,7 +147,7 @@ def test_levels_take_their_own_bands_and_share_one_point():
     y = np.random.default_rng(0).standard_normal(2000)
     rule = gb.BandCalibrator("pav", confidence_level=[0.9, 0.5], taus=[0.5, 0.1, 0.05])
     rule.fit(*bands_for(y, [0.7, 1.7, 2.5]), y)
-    assert rule.certificate.tau == (0.1, 0.5)
+    assert rule.certificate.promise.tau == (0.1, 0.5)
     lower, point, upper = bands_for(np.zeros(1), [0.7, 1.7, 2.5])
     point[1] = 1.2  # the first level's point lies outside the second level's bands
     bands = rule.transform(lower, point, upper)

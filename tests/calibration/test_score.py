@@ -6,9 +6,28 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import guardband as gb
+from guardband.bands.predicted import PredictedInterval
 from guardband.calibration.score import Additive, Residual, Scaled
 
 INF, NAN = np.inf, np.nan
+
+
+def predicted(bands):
+    """Return bands ``(n, 3)``, of numpy or of torch, as one candidate of one copy."""
+    return PredictedInterval(*(bands[None, None, :, i] for i in range(3)))
+
+
+def scores_of(score, bands, y):
+    found = score.of(predicted(bands), y)
+    assert found.shape == (1, 1, len(y))
+    return found[0, 0]
+
+
+def interval(score, bands, threshold, xp=np):
+    """Return lower and upper ends, ``(n,)`` each."""
+    ends = score.interval(predicted(bands), threshold, xp)
+    assert all(end.shape == (1, 1, len(bands)) for end in ends)
+    return tuple(end[0, 0] for end in ends)
 
 
 @pytest.mark.parametrize(
@@ -30,7 +49,7 @@ INF, NAN = np.inf, np.nan
     ],
 )
 def test_score_at_every_edge(band, y, score):
-    found = Scaled().of(np.array([band], dtype=float), np.array([y], dtype=float))[0]
+    found = scores_of(Scaled(), np.array([band], dtype=float), np.array([y], dtype=float))[0]
     assert found == (score if score in (0, INF) else pytest.approx(score)) or (score < 1e-300 and found == INF)
 
 
@@ -39,7 +58,7 @@ def test_score_is_one_more_than_that_of_sesia_and_candes():
     bands, y = np.sort(rng.standard_normal((1000, 3)), -1), rng.standard_normal(1000)
     lower, point, upper = bands.T
     theirs = np.maximum((lower - y) / (point - lower), (y - upper) / (upper - point))
-    np.testing.assert_allclose(Scaled().of(bands, y), theirs + 1, rtol=1e-9)
+    np.testing.assert_allclose(scores_of(Scaled(), bands, y), theirs + 1, rtol=1e-9)
 
 
 def test_score_is_the_papers_maximum_where_both_widths_are_positive():
@@ -47,11 +66,11 @@ def test_score_is_the_papers_maximum_where_both_widths_are_positive():
     bands, y = np.sort(rng.standard_normal((1000, 3)), -1), rng.standard_normal(1000)
     lower, point, upper = bands.T
     paper = np.maximum((point - y) / (point - lower), (y - point) / (upper - point))
-    np.testing.assert_allclose(Scaled().of(bands, y), paper)
+    np.testing.assert_allclose(scores_of(Scaled(), bands, y), paper)
 
 
 def test_infinite_scale_is_the_whole_line_even_without_width():
-    lower, upper = Scaled().interval(np.array([[1.0, 1.0, 1.0]]), np.float64(INF))
+    lower, upper = interval(Scaled(), np.array([[1.0, 1.0, 1.0]]), np.float64(INF))
     assert (lower[0], upper[0]) == (-INF, INF)
 
 
@@ -62,8 +81,8 @@ SCORES = [Scaled(), Residual(), Additive(), Additive(relative=True)]
 @pytest.mark.parametrize("threshold", [1.3, 0.0, -0.2])
 def test_torch_and_numpy_give_the_same_ends(score, threshold):
     bands = np.sort(np.random.default_rng(0).standard_normal((100, 3)), -1)
-    ours = score.interval(bands, np.float64(threshold))
-    theirs = score.interval(torch.tensor(bands), torch.tensor(threshold, dtype=torch.float64), torch)
+    ours = interval(score, bands, np.float64(threshold))
+    theirs = interval(score, torch.tensor(bands), torch.tensor(threshold, dtype=torch.float64), torch)
     for a, b in zip(ours, theirs, strict=True):
         np.testing.assert_array_equal(a, b.numpy())
 
@@ -71,7 +90,7 @@ def test_torch_and_numpy_give_the_same_ends(score, threshold):
 @pytest.mark.parametrize("score", SCORES, ids=repr)
 def test_ends_keep_the_precision_of_the_bands(score):
     bands = torch.randn(5, 3).sort(-1).values
-    lower, upper = score.interval(bands, torch.tensor(1.3, dtype=torch.float64), torch)
+    lower, upper = interval(score, bands, torch.tensor(1.3, dtype=torch.float64), torch)
     assert lower.dtype == upper.dtype == torch.float32
 
 
@@ -79,9 +98,9 @@ def test_ends_keep_the_precision_of_the_bands(score):
 def test_inside_is_where_the_score_is_at_most_the_threshold(score):
     rng = np.random.default_rng(0)
     bands, y = np.sort(rng.standard_normal((2000, 3)), -1), rng.standard_normal(2000)
-    scores = score.of(bands, y)
+    scores = scores_of(score, bands, y)
     for threshold in np.quantile(scores[np.isfinite(scores)], [0.02, 0.3, 0.5, 0.9]) + 1e-9:
-        lower, upper = score.interval(bands, threshold)
+        lower, upper = interval(score, bands, threshold)
         inside = (lower <= y) & (y <= upper)
         if isinstance(score, Additive) and threshold < 0:  # extended to contain the point
             assert inside[scores <= threshold].all()
@@ -103,12 +122,12 @@ def test_inside_is_where_the_score_is_at_most_the_threshold(score):
     ],
 )
 def test_additive_scores_and_their_edges(relative, band, y, expected):
-    found = Additive(relative).of(np.array([band], dtype=float), np.array([y], dtype=float))[0]
+    found = scores_of(Additive(relative), np.array([band], dtype=float), np.array([y], dtype=float))[0]
     assert found == expected
 
 
 def test_a_shortened_band_still_contains_its_point():
-    lower, upper = Additive().interval(np.array([[0.0, 0.1, 4.0], [0.0, 3.9, 4.0]]), np.float64(-3.0))
+    lower, upper = interval(Additive(), np.array([[0.0, 0.1, 4.0], [0.0, 3.9, 4.0]]), np.float64(-3.0))
     assert lower[0] <= 0.1 <= upper[0]
     assert lower[1] <= 3.9 <= upper[1]
 
@@ -119,9 +138,9 @@ def test_the_threshold_row_lies_inside_its_own_interval(dtype, score):
     rng = np.random.default_rng(0)
     bands = np.sort(rng.standard_normal((5000, 3)) * 1e-3, -1).astype(dtype)
     y = (rng.standard_normal(5000) * 1e-3).astype(dtype)
-    scores = score.of(bands.astype(np.float64), y.astype(np.float64))
+    scores = scores_of(score, bands.astype(np.float64), y.astype(np.float64))
     for i in range(5000):
-        lower, upper = score.interval(bands[i : i + 1], dtype(scores[i]))
+        lower, upper = interval(score, bands[i : i + 1], dtype(scores[i]))
         assert lower.dtype == dtype
         assert lower[0] <= y[i] <= upper[0]
 

@@ -3,6 +3,7 @@ import pytest
 from scipy.stats import norm
 
 import guardband as gb
+from guardband.bands.predicted import PredictedGaussian
 
 RNG = np.random.default_rng(0)
 Y = RNG.standard_normal(1000)
@@ -11,6 +12,12 @@ Y = RNG.standard_normal(1000)
 def symmetric(*halves, n=1000):
     half = np.array(halves)[:, None] * np.ones(n)
     return -half, 0 * half, half
+
+
+def gaussians(*deviations, n=1000):
+    """Return candidates with mean 0."""
+    deviation = np.array(deviations)[:, None] * np.ones(n)
+    return PredictedGaussian(0 * deviation, deviation)
 
 
 def test_high_q_takes_the_shortest_that_covers_enough():
@@ -36,20 +43,21 @@ def test_high_q_chooses_for_each_level_among_its_own():
 
 def test_neg_ll_takes_the_likeliest_gaussian_and_its_central_interval():
     deviations = (0.5, 1.1, 3.0)
-    rule = gb.BandCalibrator("neg-ll", confidence_level=[0.5, 0.9]).fit(*symmetric(*deviations), Y)
+    rule = gb.BandCalibrator("neg-ll", confidence_level=[0.5, 0.9]).fit_predicted(gaussians(*deviations), Y)
     likelihoods = [norm.logpdf(Y, 0, deviation).sum() for deviation in deviations]
     best = deviations[int(np.argmax(likelihoods))]
-    found = rule.transform(*symmetric(*deviations, n=1))
+    found = rule.transform_predicted(gaussians(*deviations, n=1))
     np.testing.assert_allclose(found.upper, [best * norm.ppf([0.75, 0.95])])
     np.testing.assert_allclose(found.lower, [best * norm.ppf([0.25, 0.05])])
-    later = rule.transform(*symmetric(*deviations, n=1), confidence_level=0.8)
+    later = rule.transform_predicted(gaussians(*deviations, n=1), confidence_level=0.8)
     np.testing.assert_allclose(later.upper, [best * norm.ppf(0.9)])
 
 
 def test_a_candidate_that_is_not_finite_is_not_chosen():
-    lower, point, upper = symmetric(1.0, 1.7)
-    lower[0], point[0], upper[0] = np.nan, np.nan, np.nan
-    assert gb.BandCalibrator("neg-ll").fit(lower, point, upper, Y).transform(*symmetric(1.0, 1.7, n=1)).upper > 2
+    held_out = gaussians(1.0, 1.7)
+    held_out.mean[0], held_out.deviation[0] = np.nan, np.nan
+    rule = gb.BandCalibrator("neg-ll").fit_predicted(held_out, Y)
+    assert rule.transform_predicted(gaussians(1.0, 1.7, n=1)).upper > 2
 
 
 def test_qreg_un_changes_nothing():
@@ -66,20 +74,28 @@ def test_one_row_without_a_band_does_not_decide():
         side[1, 0] = np.nan
     rule = gb.BandCalibrator("high-q").fit(lower, point, upper, Y)
     assert rule.transform(*symmetric(2.0, 9.0, n=1)).upper == [2.0]
-    lower, point, upper = symmetric(50.0, 1.0)
-    for side in (lower, point, upper):
-        side[:, 0] = np.nan
-    rule = gb.BandCalibrator("neg-ll").fit(lower, point, upper, Y)
-    assert rule.transform(*symmetric(50.0, 1.0, n=1)).upper < 3
+    held_out = gaussians(50.0, 1.0)
+    for part in held_out.parts:
+        part[:, 0] = np.nan
+    rule = gb.BandCalibrator("neg-ll").fit_predicted(held_out, Y)
+    assert rule.transform_predicted(gaussians(50.0, 1.0, n=1)).upper < 3
 
 
 def test_without_any_likelihood_the_first_is_taken_with_a_warning():
     with pytest.warns(gb.DegenerateBandWarning, match="no candidate"):
-        gb.BandCalibrator("neg-ll").fit(*symmetric(0.0, 0.0), Y)
+        rule = gb.BandCalibrator("neg-ll").fit_predicted(gaussians(5e-324, 1e-323), Y)
+    assert rule.transform_predicted(gaussians(2.0, 3.0, n=1)).upper == [2 * norm.ppf(0.95)]
 
 
-@pytest.mark.parametrize("method", ["high-q", "neg-ll"])
-def test_another_number_of_candidates_is_refused(method):
-    rule = gb.BandCalibrator(method).fit(*symmetric(1.7, 2.0, 2.5), Y)
+def test_a_deviation_of_zero_is_refused():
+    with pytest.raises(ValueError, match="deviation > 0 must hold in every row, found 1000 where it does not"):
+        gb.BandCalibrator("neg-ll").fit_predicted(gaussians(0.0, 0.0), Y)
+
+
+def test_another_number_of_candidates_is_refused():
+    rule = gb.BandCalibrator("high-q").fit(*symmetric(1.7, 2.0, 2.5), Y)
     with pytest.raises(ValueError, match=r"Expected 3 band\(s\), as fit was given, found 2"):
         rule.transform(*symmetric(1.7, 2.0, n=1))
+    rule = gb.BandCalibrator("neg-ll").fit_predicted(gaussians(1.7, 2.0, 2.5), Y)
+    with pytest.raises(ValueError, match=r"Expected 3 band\(s\), as fit was given, found 2"):
+        rule.transform_predicted(gaussians(1.7, 2.0, n=1))

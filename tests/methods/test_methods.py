@@ -6,13 +6,16 @@ import torch
 from scipy.stats import norm
 
 import guardband as gb
+from guardband.bands.predicted import PredictedGaussian, PredictedInterval
 from guardband.data.artificial import PaperModel
 from guardband.methods.high_q import CANDIDATES
-from guardband.methods.registry import METHODS, PAPER
+from guardband.methods.registry import PAPER, method_named, method_names
+from guardband.nn.gaussian import PositiveDeviation
 from guardband.nn.heads import Bounds, Gaussian, Median, Triple
 
 QUICK = {"hidden": (8,), "epochs": 5, "random_state": 0, "batch_size": 100}
-EVERY = pytest.mark.parametrize("name", list(METHODS))
+EVERY = pytest.mark.parametrize("name", method_names())
+GAUSSIAN = ("neg-ll", "bayes")
 WITHOUT_PROMISE = ("high-q", "neg-ll", "bayes", "qreg-un")
 
 X, Y = PaperModel(n_features=6).draw(500, seed=1)
@@ -24,8 +27,9 @@ def fitted(name, **asked):
 
 
 def test_the_papers_seven_are_there():
-    assert {m.name for m in PAPER} == {"conf-nn", "pav", "conf-fw", "high-q", "neg-ll", "bayes", "qreg-un"}
-    assert set(METHODS) == {m.name for m in PAPER} | {"cqr", "cqr-r"}
+    assert set(PAPER) == {"conf-nn", "pav", "conf-fw", "high-q", "neg-ll", "bayes", "qreg-un"}
+    assert set(method_names()) == {*PAPER, "cqr", "cqr-r"}
+    assert all(method_named(name).name == name for name in method_names())
 
 
 @EVERY
@@ -61,8 +65,8 @@ def test_a_saved_model_is_the_same(name, tmp_path):
 @EVERY
 def test_what_a_method_has_no_use_for_is_refused(name):
     given = {"tau": 0.2, "taus": [0.1, 0.05], "average": "sharp", "power": 2, "point": "mean"}
-    for setting in given.keys() - METHODS[name].settings:
-        with pytest.raises(ValueError, match=f"{name} has no use for {setting}"):
+    for setting in given.keys() - method_named(name).uses:
+        with pytest.raises(ValueError, match=f'method="{name}" does not use {setting}'):
             fitted(name, **{setting: given[setting]})
 
 
@@ -71,31 +75,34 @@ def test_without_a_promise_the_certificate_says_why(name):
     certificate = fitted(name).certificate_
     assert certificate.kind == "none"
     assert certificate.rank is None
-    assert certificate.reason in str(certificate)
+    assert certificate.promise.reason in str(certificate)
     assert str(certificate).startswith("Promise: none.")
-    with pytest.raises(ValueError, match=f"{name} promises no coverage"):
+    with pytest.raises(ValueError, match=f"Nothing bounds the coverage: {certificate.promise.reason}"):
         certificate.coverage_bound(0.1)
-    with pytest.raises(ValueError, match=f"{name} promises no coverage"):
+    with pytest.raises(ValueError, match=f"Nothing bounds the coverage: {certificate.promise.reason}"):
         certificate.expected_coverage  # noqa: B018
     assert certificate.to_dict()["coverage_bound"] is None
     assert gb.Certificate.from_dict(certificate.to_dict()) == certificate
-    with pytest.raises(ValueError, match=f"{name} promises nothing"):
+    with pytest.raises(ValueError, match=f'method="{name}" has no guarantee'):
         fitted(name, guarantee="pac")
 
 
 @EVERY
 def test_a_torch_network_gives_what_its_bands_give(name):
     """Door 2 and Door 3 agree, in float32 and float64."""
-    method, wish = METHODS[name], gb.Wish()
-    count = len(method.networks(wish))
+    count = len(method_named(name).networks(gb.Request()))
     torch.manual_seed(0)
-    networks = [gb.nn.FullyConnected(6, (8,)) for _ in range(count)]
+    kind, last, outputs = PredictedInterval, None, "bands"
+    if name in GAUSSIAN:
+        kind, last, outputs = PredictedGaussian, gb.nn.GaussianHead, "gaussian"
+    networks = [gb.nn.FullyConnected(6, (8,), last=last) for _ in range(count)]
     x, y = torch.as_tensor(X, dtype=torch.float32), (Y - Y.mean()) / Y.std() / 2
-    guarded = gb.calibrate(networks, [(x, torch.as_tensor(y))], name)
+    guarded = gb.calibrate(networks, [(x, torch.as_tensor(y))], name, outputs=outputs)
     bands = torch.stack([network(x) for network in networks]).detach().double().numpy()
-    rule = gb.BandCalibrator(name).fit(*np.moveaxis(bands, -1, 0), y)
+    predicted = kind(*np.moveaxis(bands, -1, 0))
+    rule = gb.BandCalibrator(name).fit_predicted(predicted, y)
     ours = guarded(x).numpy()
-    theirs = rule.transform(*np.moveaxis(bands, -1, 0))
+    theirs = rule.transform_predicted(predicted)
     assert ours.dtype == np.float32
     np.testing.assert_allclose(ours, np.stack([theirs.lower, theirs.point, theirs.upper], 1), rtol=1e-5, atol=1e-5)
     assert guarded.certificate == rule.certificate
@@ -112,20 +119,22 @@ def test_every_score_is_one_of_split_conformal(name):
     assert fitted(name, guarantee="pac").certificate_.kind == "pac"
 
 
-def test_heads_read_bands_off_outputs():
-    outputs = np.array([[0.5, np.log(np.expm1(1.999))], [3.0, -1.0]], dtype=np.float32)
-    np.testing.assert_allclose(Gaussian().bands(outputs)[0], [0.5 - 2, 0.5, 0.5 + 2], rtol=1e-6)
-    np.testing.assert_array_equal(Bounds(0.1).bands(outputs)[1], [-1, 1, 3])
-    np.testing.assert_array_equal(Median().bands(outputs[:, :1])[0], [0.5] * 3)
+def test_heads_read_predictions_off_outputs():
+    outputs = np.array([[0.5, np.log(np.expm1(1.999))], [3.0, -1.0]], dtype=np.float32)[None, None]
+    gaussian = Gaussian().read(PositiveDeviation()(torch.from_numpy(outputs)).numpy())
+    np.testing.assert_allclose([part[0, 0, 0] for part in gaussian.parts], [0.5, 2], rtol=1e-6)
+    np.testing.assert_array_equal([part[0, 0, 1] for part in Bounds(0.1).read(outputs).parts], [-1, 1, 3])
+    np.testing.assert_array_equal([part[0, 0, 0] for part in Median().read(outputs[..., :1]).parts], [0.5])
 
 
 def test_equal_heads_are_one_network():
-    wish = gb.Wish()
-    first = METHODS["conf-nn"].networks(wish)
-    assert first == METHODS["qreg-un"].networks(wish) == METHODS["cqr"].networks(wish)
-    assert first[0] in METHODS["pav"].networks(wish)
+    first, qreg, cqr, pav, high_q = (
+        method_named(name).networks(gb.Request()) for name in ("conf-nn", "qreg-un", "cqr", "pav", "high-q")
+    )
+    assert first == qreg == cqr
+    assert first[0] in pav
     assert first[0].head == Triple(0.1)
-    assert len(METHODS["high-q"].networks(wish)) == len(CANDIDATES)
+    assert len(high_q) == len(CANDIDATES)
 
 
 def test_conf_fw_has_one_length_and_conf_nn_has_not():
@@ -151,13 +160,30 @@ def test_networks_of_ones_own_end_as_the_method_needs():
     def two(columns):
         return torch.nn.Sequential(torch.nn.Linear(columns, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2))
 
-    assert fitted("bayes", network=two).predict_interval(X_NEW).lower.shape == (50,)
+    def gaussian(columns):
+        return torch.nn.Sequential(torch.nn.Linear(columns, 4), torch.nn.ReLU(), gb.nn.GaussianHead(4))
+
+    assert fitted("bayes", network=gaussian).predict_interval(X_NEW).lower.shape == (50,)
     with pytest.raises(ValueError, match=r"must put out \(n, 1\) for this method, which reads a Median"):
         fitted("conf-fw", network=two)
 
 
+@pytest.mark.parametrize("name", GAUSSIAN)
+def test_a_network_of_ones_own_with_deviations_that_are_not_positive_is_refused(name):
+    def raw(columns):
+        linear = torch.nn.Linear(columns, 2)
+        torch.nn.init.constant_(linear.weight, 0)
+        torch.nn.init.constant_(linear.bias, -1)
+        return linear
+
+    with pytest.raises(
+        ValueError, match=r"must put out deviation > 0 in every row\. End the network with gb\.nn\.Gauss"
+    ):
+        fitted(name, network=raw)
+
+
 def test_settings_that_do_nothing_are_refused():
-    with pytest.raises(ValueError, match="neg-ll chooses its weight decay on D2"):
+    with pytest.raises(ValueError, match="neg-ll chooses its weight decay on the calibration rows"):
         fitted("neg-ll", weight_decay=0.1)
     with pytest.raises(ValueError, match="ordering must be"):
         fitted("conf-fw", ordering="bogus")

@@ -5,7 +5,8 @@ import math
 import pytest
 import torch
 
-from guardband.nn import AbsoluteLoss, GaussianLoss, IntervalLoss, PearceLoss
+from guardband.nn import AbsoluteLoss, GaussianHead, GaussianLoss, IntervalLoss, PearceLoss
+from guardband.nn.gaussian import PositiveDeviation
 from guardband.nn.heads import Gaussian
 from guardband.nn.interval_gradient import IntervalGradient
 from guardband.nn.mixed import MixedLoss, stack_losses
@@ -23,23 +24,34 @@ EACH = [
 def outputs_for(kind, size=2, n=30, dtype=torch.float64):
     generator = torch.Generator().manual_seed(3)
     outputs = torch.randn(size, n, kind.columns, generator=generator, dtype=dtype).sort(-1).values
-    return outputs, torch.randn(size, n, generator=generator, dtype=dtype)
+    y = torch.randn(size, n, generator=generator, dtype=dtype)
+    return (PositiveDeviation()(outputs) if kind is GaussianLoss else outputs), y
 
 
 def test_gaussian_is_the_likelihood_of_the_normal_law():
     outputs, y = outputs_for(GaussianLoss)
-    law = torch.distributions.Normal(outputs[..., 0], 1e-3 + outputs[..., 1].exp().log1p())
+    law = torch.distributions.Normal(outputs[..., 0], outputs[..., 1])
     torch.testing.assert_close(GaussianLoss().rows(outputs, y), -law.log_prob(y))
+
+
+def test_a_gaussian_head_ends_in_a_mean_and_a_thousandth_plus_a_softplus():
+    torch.manual_seed(0)
+    head, x = GaussianHead(4).double(), 3 * torch.randn(50, 4, dtype=torch.float64)
+    raw, outputs = head[0](x), head(x)
+    torch.testing.assert_close(outputs[..., 0], raw[..., 0])
+    torch.testing.assert_close(outputs[..., 1], 1e-3 + raw[..., 1].exp().log1p())
 
 
 def test_gaussian_stands_outputs_that_are_far_off():
     """An exponential of either would overflow, and end the training of the network."""
     outputs = torch.tensor([[0.0, -500.0], [0.0, 500.0]], requires_grad=True)
-    loss = GaussianLoss()(outputs, torch.tensor([3.0, 3.0]))
+    loss = GaussianLoss()(PositiveDeviation()(outputs), torch.tensor([3.0, 3.0]))
     loss.backward()
     assert loss.isfinite()
     assert outputs.grad.isfinite().all()
-    assert Gaussian().bands(outputs.detach().numpy())[1, 2] < 1000
+    read = Gaussian().read(PositiveDeviation()(outputs.detach())[None, None], torch)
+    assert (read.deviation > 0).all()
+    assert read.deviation[0, 0, 1] < 1000
 
 
 def test_absolute_is_the_mean_distance():

@@ -3,7 +3,7 @@ import pytest
 import torch
 from scipy.stats import binom
 
-from guardband.nn.heads import Nest, Triple
+from guardband.nn.heads import NestedTriples, Triple
 from guardband.nn.tabular import ByteDropout, TabularNetwork
 from guardband.training.stack import Row, Stack, why_not_stacked
 
@@ -58,16 +58,18 @@ class ByteDropoutNetwork(torch.nn.Module):
 
 
 def test_a_nest_has_the_bands_of_its_triples_in_their_order():
-    nest = Nest((0.1, 0.5, 0.02))
+    nest = NestedTriples.of((0.1, 0.5, 0.02))
     assert nest.quantiles == (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
     outputs = np.arange(14.0).reshape(2, 7)
-    bands = nest.bands(outputs)
-    np.testing.assert_array_equal(bands[:, 0], [[1, 3, 5], [2, 3, 4], [0, 3, 6]])
-    torch.testing.assert_close(nest.bands(torch.from_numpy(outputs), torch), torch.from_numpy(bands))
+    bands = nest.read(outputs[None, None])
+    np.testing.assert_array_equal(np.stack(bands.parts, -1)[0, :, 0], [[1, 3, 5], [2, 3, 4], [0, 3, 6]])
+    theirs = nest.read(torch.from_numpy(outputs)[None, None], torch)
+    for ours, same in zip(bands.parts, theirs.parts, strict=True):
+        torch.testing.assert_close(same, torch.from_numpy(ours))
 
 
 def test_the_loss_of_a_nest_is_that_of_its_triples_with_one_median():
-    nest, y = Nest((0.1, 0.4)), torch.randn(50, dtype=torch.float64)
+    nest, y = NestedTriples.of((0.1, 0.4)), torch.randn(50, dtype=torch.float64)
     outputs = torch.randn(50, 5, dtype=torch.float64).sort(-1).values
     wide, narrow = (Triple(tau).loss().double() for tau in (0.1, 0.4))
     middle = (y - outputs[:, 2]).abs().mean() / 2

@@ -229,7 +229,7 @@ def test_every_network_of_an_estimator_has_the_seed_that_it_was_built_with(monke
 @pytest.mark.parametrize("kind", [torch.uint8, torch.int16])
 def test_keyed_numbers_are_uniform_and_unrelated(kind):
     keys = step_keys(range(16), epoch=2, steps=range(4)).flatten()
-    drawn = keyed_numbers(keys, 3, (101, 40), kind)
+    drawn = keyed_numbers(keys, 3, (101, 40), kind).to(kind)
     bytes_ = drawn.contiguous().view(torch.uint8).numpy().reshape(64, -1)
     assert 1e-6 < chisquare(np.bincount(bytes_.ravel(), minlength=256)).pvalue < 1 - 1e-6
     # Correlations of independent rows are near normal with a deviation of 1 / sqrt(n): six of them, of 2016 pairs.

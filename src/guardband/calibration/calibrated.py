@@ -54,12 +54,13 @@ class Calibrated:
     def by(
         cls, rule: Rule, summary: Summary, notes: tuple[str, ...] = (), on_insufficient: OnInsufficient = "inf"
     ) -> Calibrated:
-        """Return what the rule finds from a summary; an interval that is the whole line is warned of, or refused."""
+        """Return what the rule finds from a summary; an infinite interval is warned of, or refused."""
         found = rule.calibrate(summary)
+        infinite = "The interval is the whole line." if any(found.promise.whole_line) else "A side of it is infinite."
         for remark in found.remarks:
             if remark.infinite and on_insufficient == "raise":
                 raise InsufficientCalibrationError(remark.why)
-            warn(remark.why + (" The interval is the whole line." if remark.infinite else ""), remark.category)
+            warn(f"{remark.why} {infinite}" if remark.infinite else remark.why, remark.category)
         return cls(rule, summary, found, notes, on_insufficient)
 
     @property

@@ -14,7 +14,7 @@ import numpy as np
 
 from guardband.bands.levels import Levels
 from guardband.bands.predicted import Context
-from guardband.bands.promise import DELTA, EXCHANGEABLE, Promise, RankPromise
+from guardband.bands.promise import DELTA, MarginalPromise, PacPromise, Promise
 from guardband.bands.ranks import marginal_rank, order_statistic, pac_rank
 from guardband.calibration.rule import Calibration, Remark
 from guardband.calibration.summary import Array
@@ -87,15 +87,6 @@ class RankCut(Cut):
         return Calibration({"threshold": thresholds}, promise, tuple(remarks))
 
 
-@dataclass(frozen=True, kw_only=True)
-class MarginalPromise(RankPromise):
-    """A new row falls inside with at least the level's probability, averaged over calibration rows (Theorem 1)."""
-
-    kind = "marginal"
-    assumption = EXCHANGEABLE
-    on_average = True
-
-
 @dataclass(frozen=True)
 class MarginalCut(RankCut):
     """Split conformal: k = ceil(level (n + 1))."""
@@ -113,14 +104,6 @@ class MarginalCut(RankCut):
     def promise(self, **numbers: Any) -> MarginalPromise:
         """Return the promise on average."""
         return MarginalPromise(**numbers)
-
-
-@dataclass(frozen=True, kw_only=True)
-class PacPromise(RankPromise):
-    """With probability 1 - delta over calibration rows, at least the level's share of new rows falls inside."""
-
-    kind = "pac"
-    on_average = False
 
 
 @dataclass(frozen=True)

@@ -33,8 +33,9 @@ class Summary:
     def __add__(self, other: Summary) -> Summary:
         totals = {name: total + other.totals[name] for name, total in self.totals.items()}
         blocks = [*self.blocks, *other.blocks]
-        # As many blocks of one size become one, as digits are carried: n rows are copied log n times at most.
-        while len(blocks) >= TOGETHER and _length(blocks[-TOGETHER]) <= _length(blocks[-1]):
+        # Blocks are joined, many at a time, unless the first is twice as long as the last: so lengths halve from one
+        # lot to the next, and a row is copied O(log n) times while blocks are added one by one.
+        while len(blocks) >= TOGETHER and _length(blocks[-TOGETHER]) < 2 * _length(blocks[-1]):
             blocks[-TOGETHER:] = [_joined(blocks[-TOGETHER:])]
         return Summary(self.n + other.n, totals, tuple(blocks))
 
@@ -45,7 +46,7 @@ class Summary:
     def to_arrays(self) -> dict[str, Array]:
         """Return the summary as named arrays, for a file."""
         kept = {"total": self.totals, "rows": _joined(self.blocks)}
-        named = {f"{kind}.{name}": array for kind, arrays in kept.items() for name, array in arrays.items()}
+        named = {f"{kind}.{name}": np.asarray(array) for kind, arrays in kept.items() for name, array in arrays.items()}
         return named | {"n": np.array(self.n)}
 
     @classmethod

@@ -92,7 +92,9 @@ class BandCalibrator:
         """Calibrate on predictions of any kind, such as a ``PredictedGaussian``: each part ``(n,)`` or ``(K, n)``."""
         predicted = _with_axes(predicted)
         response = read_target(y, len(predicted))
-        blocks = self._blocks(predicted, response, context or Context())
+        context = context or Context()
+        context.check(self._rule.uses, len(predicted), self._rule.method)
+        blocks = self._blocks(predicted, response, context)
         on_insufficient = self._request.on_insufficient
         self._calibrated = Calibrated.from_blocks(self._rule, blocks, on_insufficient=on_insufficient)
         self._candidates = predicted.candidates

@@ -281,3 +281,8 @@ def _refuse_other_outputs(network: nn.Module, head: Head, x: torch.Tensor) -> No
             f"A network of your own must put out (n, {head.columns}) for this method, which reads a "
             f"{type(head).__name__} off it, found {found}."
         )
+    else:
+        predicted = head.read(out.cpu().numpy()[None, None])
+        faults, holds = predicted.faults()
+        if faults.any():
+            raise ValueError(f"A network of your own must put out {holds} in every row. {predicted.hint}")

@@ -43,7 +43,7 @@ def method_named(method: str | Method) -> Method:
         if not isinstance(method, Method):
             raise TypeError(f"method must be a name or a gb.Method, found {type(method).__name__}.")
         return method
-    if method not in OURS and method not in method_names():  # to look for packages takes a while
+    if method not in OURS and method not in method_names():  # every installed package is read for the latter
         raise ValueError(f"method must be one of {', '.join(method_names())}, or a Method, found {method!r}.")
     return _load(method)
 

@@ -64,11 +64,10 @@ def keyed_numbers(key: Tensor, stream: int, shape: Sequence[int], kind: torch.dt
     words ^= (words >> 15).bitwise_and_(0x1FFFF)
     words *= SECOND
     words ^= (words >> 16).bitwise_and_(0xFFFF)
-    if kind is torch.int16:  # as halves of a number: torch 2.11's vmap has no rule for views of bytes
-        words = torch.stack([words << 16 >> 16, words >> 16], -1).flatten(-2)
-    else:
-        words = words.view(kind)
-    return words[..., :n].unflatten(-1, tuple(shape))
+    # In halves where vmap may be at work: that of torch 2.11 has no rule for views of bytes.
+    halves = torch.stack([words << 16 >> 16, words >> 16], -1).flatten(-2) if kind is torch.int16 else words.view(kind)
+    drawn: Tensor = halves[..., :n].unflatten(-1, tuple(shape))
+    return drawn
 
 
 def mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:

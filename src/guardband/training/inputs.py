@@ -56,8 +56,8 @@ def split_target(item: Any, target: str) -> tuple[Inputs, Tensor]:
         raise ValueError(f"A loader must give pairs (x, y), or mappings, found {what}: write ((x1, x2), y).")
     if any(isinstance(own, PackedSequence) for own in _each(inputs)):
         raise TypeError(
-            "A PackedSequence cannot be cut into batches. Give padded sequences and their lengths, as ((x, lengths), y), "
-            "and pack them inside the network."
+            "A PackedSequence cannot be cut into batches. Give padded sequences and their lengths, as ((x, lengths), "
+            "y), and pack them inside the network."
         )
     y = torch.as_tensor(y)
     if y.ndim != 1:

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from scipy.stats import betabinom, binom
 
-from guardband.audit.law import Law, promises_of
-from guardband.bands.certificate import Certificate
+from guardband.bands.law import Law
 from guardband.bands.ranks import binomial_counts, coverage_bound, covered_counts
+from promised import promise
 
 
 @pytest.mark.parametrize(("m", "k", "n"), [(1, 9, 9), (50, 90, 99), (2000, 901, 1000), (30_000, 22_501, 25_000)])
@@ -56,19 +56,19 @@ def test_counts_from_above():
     assert Law(share=0.5).p_value_above(0, 2) == 1
 
 
-def certificate(kind, **more):
-    return Certificate(**{"kind": kind, "method": "m", "confidence_level": 0.9, "n_calibration": 99, "rank": 90} | more)
+def expectations(kind, level=0.9, n=99, rank=90, **more):
+    return promise(kind, level, n, rank=rank, **more).expectations()
 
 
 def test_a_marginal_promise_is_tested_by_its_own_law():
-    (own,) = promises_of(certificate("marginal"))
+    (own,) = expectations("marginal")
     assert own.expected == Law((90, 99))
     assert own.tests == (own.expected,)
     assert own.share is None
 
 
 def test_a_pac_promise_is_tested_at_the_level_and_by_the_law_of_its_rank():
-    (own,) = promises_of(certificate("pac", rank=95, delta=0.1))
+    (own,) = expectations("pac", rank=95, delta=0.1)
     assert own.expected == Law((95, 99))
     assert own.tests == (own.expected, Law(share=0.9))
 
@@ -76,7 +76,7 @@ def test_a_pac_promise_is_tested_at_the_level_and_by_the_law_of_its_rank():
 @pytest.mark.parametrize("m", [50, 2000, 20_000, 200_000])
 @pytest.mark.parametrize(("k", "n"), [(49, 50), (913, 1000)])
 def test_a_pac_promise_is_called_broken_no_more_often_than_the_significance(k, n, m):
-    (own,) = promises_of(certificate("pac", rank=k, n_calibration=n, delta=0.1))
+    (own,) = expectations("pac", rank=k, n=n, delta=0.1)
     least = own.least(m, 0.01)
     over_calibration_sets, at_the_level = betabinom.cdf(least - 1, m, k, n + 1 - k), binom.cdf(least - 1, m, 0.9)
     assert max(over_calibration_sets, at_the_level) < 0.01
@@ -84,24 +84,24 @@ def test_a_pac_promise_is_called_broken_no_more_often_than_the_significance(k, n
 
 
 def test_a_pav_promise_is_tested_at_its_bound():
-    (own,) = promises_of(certificate("pav", delta=0.1, rule="fixed-sequence", candidates=10, covered=93, tau=0.1))
+    (own,) = expectations("pav", delta=0.1, rule="fixed-sequence", candidates=10, covered=93, tau=0.1)
     assert own.expected == Law((90, 99), open=True)
     assert own.tests == (own.expected, Law(share=coverage_bound(0.1, 90, 99)))
-    (paper,) = promises_of(certificate("pav", delta=0.1, rule="paper", candidates=10, covered=93, tau=0.1))
+    (paper,) = expectations("pav", delta=0.1, rule="paper", candidates=10, covered=93, tau=0.1)
     assert paper.tests[1] == Law(share=coverage_bound(0.01, 93, 99))
     assert paper.expected.candidates == 10
-    (asked,) = promises_of(certificate("pav", aim="pac", delta=0.1, rule="nested", covered=93, tau=0.1))
+    (asked,) = expectations("pav", aim="pac", delta=0.1, rule="nested", covered=93, tau=0.1)
     assert asked.tests[1] == Law(share=0.9)
-    (average,) = promises_of(certificate("pav", aim="average", rule="nested", covered=93, tau=0.1))
+    (average,) = expectations("pav", aim="average", rule="nested", covered=93, tau=0.1)
     assert average.tests == (average.expected,)
 
 
 def test_where_nothing_is_promised_the_level_is_the_yardstick():
-    (own,) = promises_of(Certificate.of_nothing("bayes", 0.9, 50, "it is so"))
+    (own,) = expectations("none", n=50, rank=None)
     assert own.expected == Law(share=0.9)
     assert own.tests == (own.expected,)
 
 
 def test_each_level_has_its_promise():
-    both = promises_of(certificate("marginal", confidence_level=(0.9, 0.5), rank=(90, 50), whole_line=(True, False)))
+    both = expectations("marginal", level=(0.9, 0.5), rank=(90, 50), whole_line=(True, False))
     assert [own.expected for own in both] == [Law(share=1.0), Law((50, 99))]

@@ -1,0 +1,147 @@
+"""Promises: every kind keeps its numbers in a file, and its words, bounds and laws are of one piece."""
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+
+import pytest
+
+import guardband as gb
+from guardband.bands.law import Expectation, Law
+from guardband.bands.promise import NoPromise, Promise
+from promised import promise
+
+TWO = {"level": (0.9, 0.5), "n": 1000}
+PAV = {"rank": (900, 500), "delta": 0.1, "candidates": 10, "tau": (0.1, 0.5), "covered": (907, 511)}
+MADE = {
+    "none": promise("none", 0.9, 50),
+    "none, whole line": promise("none", 0.9, 50, whole_line=True),
+    "marginal": promise("marginal", 0.9, 1000, rank=901),
+    "marginal, chosen after": promise("marginal", **TWO, rank=(901, 501), chosen_after=True),
+    "marginal, whole line": promise("marginal", (0.9, 0.5), 8, rank=(9, 5), whole_line=(True, False)),
+    "pac": promise("pac", 0.9, 1000, rank=913, delta=0.1),
+    "pac, joint": promise("pac", **TWO, rank=(916, 526), delta=0.1, joint=True),
+    "pav": promise("pav", **TWO, **PAV),
+    "pav, paper": promise("pav", **TWO, **PAV, rule="paper"),
+    "pav, pac": promise("pav", **TWO, **PAV | {"rank": (913, 520)}, rule="nested", aim="pac"),
+    "pav, average": promise("pav", **TWO, **PAV | {"rank": (901, 501)}, aim="average"),
+    "pav, whole line": promise("pav", 0.9, 10, rank=9, delta=0.1, tau=0.0, covered=10, whole_line=True),
+}
+EVERY = pytest.mark.parametrize("own", MADE.values(), ids=MADE)
+BINDING = pytest.mark.parametrize("own", [own for own in MADE.values() if own.binding])
+
+
+def through_json(own):
+    return Promise.from_dict(json.loads(json.dumps(own.to_dict())))
+
+
+def test_every_kind_of_ours_is_tried():
+    ours = {kind for kind, own in Promise.kinds.items() if own.__module__.startswith("guardband.")}
+    assert {own.kind for own in MADE.values()} == ours == {"none", "marginal", "pac", "pav"}
+
+
+@EVERY
+def test_a_promise_survives_json(own):
+    again = through_json(own)
+    assert again == own
+    assert type(again) is type(own)
+    assert again.lines("m") == own.lines("m")
+    assert again.expectations() == own.expectations()
+
+
+@EVERY
+def test_a_certificate_of_it_survives_json(own):
+    certificate = gb.Certificate("m", own, len(own.confidence_level) == 1, ("a note",))
+    assert gb.Certificate.from_dict(json.loads(json.dumps(certificate.to_dict()))) == certificate
+
+
+def test_a_certificate_is_read_where_nothing_was_calibrated_yet():
+    certificate = gb.Certificate("conf-nn", MADE["marginal"], True)
+    code = "import json, sys, guardband as gb; print(gb.Certificate.from_dict(json.load(sys.stdin)))"
+    text = json.dumps(certificate.to_dict())
+    done = subprocess.run([sys.executable, "-c", code], input=text, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == str(certificate)
+
+
+@EVERY
+def test_there_is_an_expectation_for_each_level_in_their_order(own):
+    assert tuple(one.level for one in own.expectations()) == own.confidence_level
+    assert own.headline("m")
+    assert own.not_promised()
+
+
+@BINDING
+def test_bounds_and_averages_lie_between_none_and_all_and_a_whole_line_has_all(own):
+    for delta in (0.01, 0.1, 0.5):
+        every = zip(own.coverage_bound(delta), own.expected_coverage(), own.whole_line, strict=True)
+        for bound, average, whole in every:
+            assert (bound == average == 1) if whole else (0 < bound < 1 and 0 < average < 1)
+
+
+@BINDING
+def test_a_smaller_delta_has_a_smaller_bound(own):
+    strict, lax = own.coverage_bound(0.01), own.coverage_bound(0.3)
+    assert all(a < b or whole for a, b, whole in zip(strict, lax, own.whole_line, strict=True))
+
+
+@BINDING
+def test_the_law_of_one_row_has_the_average_coverage_and_tests_hold_at_what_is_promised(own):
+    for one, average, whole in zip(own.expectations(), own.expected_coverage(), own.whole_line, strict=True):
+        assert one.expected in one.tests
+        missed = one.expected.p_value(0, 1)
+        if whole:
+            assert (one.expected, missed) == (Law(), 0)
+        elif one.expected.candidates == 1:
+            assert 1 - missed == pytest.approx(average, rel=1e-9)
+        if one.share is not None and not whole:
+            assert Law(share=one.share) in one.tests
+        for m in (50, 2000):
+            least = one.least(m, 0.01)
+            assert one.p_value(least, m) >= 0.01
+            assert least == 0 or one.p_value(least - 1, m) < 0.01
+
+
+@BINDING
+def test_a_share_is_promised_unless_it_is_on_average(own):
+    for one, share, whole in zip(own.expectations(), own.shares(), own.whole_line, strict=True):
+        assert one.share == (1 if whole else None if own.on_average else share)
+
+
+def test_nothing_is_known_of_coverage_where_nothing_is_promised():
+    for ask in (lambda: MADE["none"].coverage_bound(0.1), MADE["none"].expected_coverage):
+        with pytest.raises(ValueError, match="Nothing bounds the coverage: it is so"):
+            ask()
+    assert [one.share for one in MADE["none"].expectations()] == [None]
+
+
+def test_a_promise_of_ones_own_registers_itself_and_survives_json():
+    @dataclass(frozen=True, kw_only=True)
+    class Yearly(NoPromise):
+        kind = "test-yearly"
+        years: tuple[int, ...]
+
+        def expectations(self):
+            return tuple(Expectation(level, Law(share=level), (Law(share=level),), None) for level in (0.9,))
+
+    own = Yearly(confidence_level=(0.9,), n_calibration=9, whole_line=(False,), reason="time passes", years=(1, 2))
+    try:
+        assert Promise.kinds["test-yearly"] is Yearly
+        assert through_json(own) == own
+        assert through_json(own).years == (1, 2)
+        assert gb.Certificate("m", own, True).kind == "test-yearly"
+    finally:
+        del Promise.kinds["test-yearly"]
+
+
+def test_a_class_without_a_kind_of_its_own_takes_none():
+    class Same(NoPromise):
+        pass
+
+    assert Promise.kinds["none"] is NoPromise
+
+
+def test_an_unknown_kind_is_refused_with_what_to_do():
+    entries = MADE["marginal"].to_dict() | {"kind": "bespoke"}
+    with pytest.raises(ValueError, match="no promise of the kind 'bespoke' here: import the module that defines it"):
+        Promise.from_dict(entries)
