@@ -3,34 +3,36 @@
 import numpy as np
 
 from guardband.audit.evidence import Evidence
-from guardband.bands.levels import Levels
+from guardband.bands.predicted import Context, PredictedInterval
 from guardband.calibration.calibrated import Calibrated
-from guardband.calibration.conformal import SplitConformal
+from guardband.calibration.summary import Summary
 from guardband.data.reference import Reference
 from guardband.data.table import read_table
 from guardband.data.target import Target
+from guardband.methods.conf_nn import ConfNN
+from guardband.methods.method import Request
 
 
-def evidence_of(n=2000, n2=1000, *, X=None, noise=1.0, levels=0.9, seed=0, group=None, **rule):
+def evidence_of(n=2000, n2=1000, *, X=None, noise=1.0, levels=0.9, seed=0, group=None, **asked):
     """Return evidence of y = point + noise * N(0, 1), for bands that were calibrated with noise 1."""
     rng = np.random.default_rng(seed)
-    conformal = SplitConformal("conf-nn", Levels.of(levels), **rule)
+    rule = ConfNN().rule(Request.of(levels, **asked))
     point = 10 * rng.random(n)
     width = 1 + point / 10
-    bands = np.stack([point - width, point, point + width], axis=1)[None]
+    predicted = PredictedInterval(*(side[None, None] for side in (point - width, point, point + width)))
     y = point + width * noise * rng.standard_normal(n)
     held_out = np.abs(rng.standard_normal(n2))
-    calibrated = Calibrated.by(conformal, held_out)
+    calibrated = Calibrated.by(rule, Summary(n2, {}, ({"score": held_out},)))
     table = read_table(np.column_stack([point, rng.random(n)]) if X is None else X)
-    lower, point, upper = calibrated.ends(bands)
+    ends = calibrated.ends(predicted, Context())
     return Evidence(
         table=table,
         y=y,
         response="y",
-        intervals=calibrated.intervals(lower, point, upper),
+        intervals=calibrated.intervals(ends),
         certificate=calibrated.certificate,
         inputs=np.column_stack([point, rng.random(n)]).astype(np.float32),
-        scores=conformal.statistic(bands, y),
+        scores=rule.scores(predicted, y, Context()),
         calibration_scores=held_out,
         group=group,
         time=None,
@@ -38,7 +40,8 @@ def evidence_of(n=2000, n2=1000, *, X=None, noise=1.0, levels=0.9, seed=0, group
         places=np.arange(1, len(y) + 1),
         reference=Reference.learn(table, y),
         twins=(0, 0),
-        _bands=bands,
+        _predicted=predicted,
+        _context=Context(),
         _calibrated=calibrated,
         _target=Target(None, None, None),
     )
