@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
+from guardband.audit.law import Law, promises_of
 from scipy.stats import betabinom, binom
 
-from guardband.audit.law import Law, promises_of
 from guardband.bands.certificate import Certificate
 from guardband.bands.ranks import binomial_counts, coverage_bound, covered_counts
 

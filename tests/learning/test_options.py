@@ -1,6 +1,5 @@
 """What a user asks of an IntervalRegressor, checked and sorted."""
 
-import numpy as np
 import pytest
 
 import guardband as gb
