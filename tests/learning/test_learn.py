@@ -118,3 +118,38 @@ def test_robust_numbers_come_first_and_are_drawn_in():
     assert found[:, 0].max() < 3
     np.testing.assert_array_equal(found[:, 1:], [[1, 0, 0], [0, 1, 0], [1, 0, 1], [0, 1, 0], [1, 0, 0]])
     assert TableEncoder.from_dict(encoder.to_dict()) == encoder
+
+
+WITHOUT_NESTED_TRIPLES = [
+    {"method": "conf-fw"},
+    {"method": "high-q"},
+    {"method": "neg-ll"},
+    {"method": "bayes"},
+    {"point": "mean"},
+    {"power": 2},
+]
+
+
+@pytest.mark.filterwarnings("ignore::guardband.DegenerateBandWarning")
+@pytest.mark.parametrize("asked", WITHOUT_NESTED_TRIPLES, ids=str)
+def test_copies_reach_every_method_and_loss(asked):
+    for preset, copies in (("fast", 2), ("default", 8)):
+        small = {"hidden": (8,), "random_state": 0, "max_epochs": 2}
+        model = gb.IntervalRegressor(preset=preset, **small, **asked).fit(X[:300], Y[:300])
+        learned = model.fitted_.learned
+        assert learned.copies == copies
+        assert learned.members.size == len(learned.epochs) == copies * len(learned.heads)
+        assert learned.predict(model.read_rows(X_NEW[:5]), each_copy=True).copies == copies
+        assert np.isfinite(model.predict_interval(X_NEW[:5]).point).all()
+
+
+@pytest.mark.filterwarnings("ignore::guardband.DegenerateBandWarning")
+@pytest.mark.parametrize("asked", WITHOUT_NESTED_TRIPLES, ids=str)
+def test_seconds_reach_every_method_and_loss(asked, monkeypatch):
+    """The clock is read at the start and after every epoch; here an epoch takes one second."""
+    clock = count()
+    monkeypatch.setattr("guardband.learning.learn.time", SimpleNamespace(monotonic=lambda: next(clock)))
+    forever = {"patience": 10_000, "max_epochs": 10_000, "hidden": (8,), "random_state": 0}
+    model = gb.IntervalRegressor(preset=3, **forever, **asked).fit(X[:300], Y[:300])
+    assert next(clock) == 5
+    assert model.fitted_.learned.copies == 8

@@ -22,3 +22,11 @@ def test_batches_and_patience_suit_the_rows():
     assert [recipe.patience for recipe in recipes] == [67, 8, 8, 4]
     given = FitOptions.of(gb.IntervalRegressor(batch_size=10, patience=3).get_params()).recipe_for(100)
     assert (given.batch_size, given.patience) == (10, 3)
+
+
+@pytest.mark.parametrize("preset", ["fast", "best", 10])
+@pytest.mark.parametrize("network", ["plain", "paper", lambda d: gb.nn.FullyConnected(d, (4,))])
+@pytest.mark.parametrize("method", ["conf-nn", "conf-fw", "pav"])
+def test_a_preset_is_refused_for_other_networks(method, network, preset):
+    with pytest.raises(ValueError, match=r'preset works with network="tabular" only. Remove preset='):
+        gb.IntervalRegressor(method, network=network, preset=preset).fit(X, Y)
