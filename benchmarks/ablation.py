@@ -20,7 +20,7 @@ import pandas as pd
 
 import guardband as gb
 from guardband.data.codes import NumberCode, RobustCode
-from guardband.doors import settings
+from guardband.learning import options
 from guardband.nn import tabular
 
 sys.path.insert(0, str(Path(__file__).parent / "sharpness"))
@@ -33,8 +33,8 @@ VARIANTS: dict[str, tuple[dict[str, Any], list[Patch]]] = {
     "no embeddings of numbers": ({}, [lambda: patch.object(tabular, "MOST_WAVES", 0)]),
     "numbers not drawn in": ({}, [lambda: patch.object(RobustCode, "encode", NumberCode.encode)]),
     "scales of inputs not learnt faster": ({}, [lambda: patch.object(tabular, "FASTER", 0.0)]),
-    "parameters not averaged": ({}, [lambda: patch.object(settings, "AVERAGING", 0.0)]),
-    "four copies": ({}, [lambda: patch.dict(settings.COPIES, default=4)]),
+    "parameters not averaged": ({}, [lambda: patch.object(options, "AVERAGING", 0.0)]),
+    "four copies": ({}, [lambda: patch.dict(options.COPIES, default=4)]),
     "one layer": ({"hidden": (256,)}, []),
     "dropout .1": ({"dropout": 0.1}, []),
     "batches of 256 for all": ({"batch_size": 256}, []),

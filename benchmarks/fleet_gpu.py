@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 from datetime import date
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -35,15 +36,9 @@ def seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - started
 
 
-def networks(size: int, outputs: int = 3) -> list[torch.nn.Module]:
+def networks(size: int, last: Callable[[int], torch.nn.Module] = gb.nn.TripleHead) -> list[torch.nn.Module]:
     """Return fresh networks of the paper's shape."""
-    if outputs == 3:
-        return [gb.nn.FullyConnected(COLUMNS, (UNITS,)).to(DEVICE) for _ in range(size)]
-    layers = torch.nn.Linear, torch.nn.ReLU
-    return [
-        torch.nn.Sequential(layers[0](COLUMNS, UNITS), layers[1](), layers[0](UNITS, outputs)).to(DEVICE)
-        for _ in range(size)
-    ]
+    return [gb.nn.FullyConnected(COLUMNS, (UNITS,), last=last).to(DEVICE) for _ in range(size)]
 
 
 def data(repetitions: int) -> tuple[torch.Tensor, torch.Tensor, list[torch.Tensor]]:
@@ -235,12 +230,15 @@ def figure1() -> dict[str, float]:
     losses: list[torch.nn.Module] = []
     settings: dict[str, list[object]] = {"rows": [], "seed": [], "weight_decay": []}
     for repetition in range(REPETITIONS):
-        triples = [(gb.nn.IntervalLoss(tau), 3, 0.0) for tau in TAUS]
-        points = [(gb.nn.AbsoluteLoss(), 1, 0.0)]
-        bounds = [(gb.nn.PearceLoss(0.1, penalty=penalty), 2, 0.0) for penalty in penalties]
-        gaussians = [(gb.nn.GaussianLoss(), 2, decay) for decay in decays]
-        for loss, outputs, decay in triples + points + bounds + gaussians:
-            members += networks(1, outputs)
+        triples = [(gb.nn.IntervalLoss(tau), gb.nn.TripleHead, 0.0) for tau in TAUS]
+        points = [(gb.nn.AbsoluteLoss(), partial(torch.nn.Linear, out_features=1), 0.0)]
+        bounds = [
+            (gb.nn.PearceLoss(0.1, penalty=penalty), partial(torch.nn.Linear, out_features=2), 0.0)
+            for penalty in penalties
+        ]
+        gaussians = [(gb.nn.GaussianLoss(), gb.nn.GaussianHead, decay) for decay in decays]
+        for loss, last, decay in triples + points + bounds + gaussians:
+            members += networks(1, last)
             losses.append(loss)
             settings["rows"].append(own[repetition])
             settings["seed"].append(repetition)

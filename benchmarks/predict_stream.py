@@ -56,7 +56,7 @@ def fit(folder: Path, preset: str) -> tuple[gb.IntervalRegressor, Path]:
 @torch.no_grad()
 def forward_seconds(model: gb.IntervalRegressor, rows: int) -> float:
     """Return how long the bare forward pass takes for so many rows, with the better block."""
-    members = model._learned.members
+    members = model.fitted_.learned.members
     members.train(False)
     x = torch.randn(rows, COLUMNS)
     best = float("inf")

@@ -11,7 +11,10 @@ import guardband as gb
 from guardband.audit.audit import audit
 from guardband.audit.evidence import GRID, Evidence
 from guardband.bands.certificate import Certificate
+from guardband.bands.law import Law
 from guardband.bands.levels import Levels
+from guardband.bands.promise import NoPromise
+from guardband.bands.ranks import marginal_rank
 from guardband.metrics import worst_slab_counts, worst_slab_coverage
 from guardband.words import plain
 from judged import evidence_of
@@ -122,7 +125,8 @@ def test_the_whole_line_is_kept_for_nothing():
 
 
 def test_nothing_promised_is_nothing_broken():
-    evidence = replace(evidence_of(2000, noise=3), certificate=Certificate.of_nothing("bayes", 0.9, 9, "so it is"))
+    nothing = NoPromise(confidence_level=(0.9,), n_calibration=9, whole_line=(False,), reason="so it is")
+    evidence = replace(evidence_of(2000, noise=3), certificate=Certificate("bayes", nothing, scalar=True))
     own = audit(evidence)
     assert own.kept is None
     assert own.verdict.startswith("Nothing was promised: ")
@@ -153,7 +157,10 @@ def test_the_curve_is_coverage_at_every_level(evidence):
     y = evidence.y[:, None]
     assert list(curve.covered) == ((lower <= y) & (y <= upper)).sum(axis=0).tolist()
     np.testing.assert_allclose(curve.mean_width, (upper - lower).mean(axis=0))
-    law = betabinom(300, evidence.levels()[0][1], 151 - evidence.levels()[0][1])
+    _, first = evidence.levels()[0]
+    rank = marginal_rank(GRID[0], 150)
+    assert first == Law((rank, 150))
+    law = betabinom(300, rank, 151 - rank)
     assert (curve.low[0], curve.high[0]) == (law.ppf(0.005), law.ppf(0.995))
 
 

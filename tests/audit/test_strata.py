@@ -2,12 +2,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from guardband.audit.law import Law
 from scipy.stats import betabinom, binom
 
 from guardband.audit.audit import audit
 from guardband.audit.families import as_moment
 from guardband.audit.strata import bins_of_column, bins_of_labels, bins_of_numbers, judge, stratum
+from guardband.bands.law import Law
 from guardband.data.table import Column
 from judged import evidence_of
 from laws import SIGNIFICANCE

@@ -9,7 +9,8 @@ import torch.multiprocessing as mp
 from torch import nn
 
 import guardband as gb
-from guardband.methods.registry import METHODS
+from guardband.methods.registry import method_named, method_names
+from guardband.nn.heads import Gaussian
 
 torch.manual_seed(0)
 X = torch.randn(400, 6)
@@ -18,10 +19,11 @@ NETWORK = gb.nn.FullyConnected(6, (16,))
 
 
 def guarded_by(name, **asked):
-    count = len(METHODS[name].networks(gb.Wish()))
+    heads = [spec.head for spec in method_named(name).networks(gb.Request())]
+    gaussian = isinstance(heads[0], Gaussian)
     torch.manual_seed(1)
-    networks = [gb.nn.FullyConnected(6, (8,)) for _ in range(count)]
-    return gb.calibrate(networks, (X, Y / 10), name, **asked)
+    networks = [gb.nn.FullyConnected(6, (8,), last=gb.nn.GaussianHead if gaussian else None) for _ in heads]
+    return gb.calibrate(networks, (X, Y / 10), name, outputs="gaussian" if gaussian else "bands", **asked)
 
 
 def run_onnx(path, **inputs):
@@ -35,7 +37,7 @@ def assert_same(found, ours):
         np.testing.assert_allclose(out, own if out.ndim == own.ndim else own[:, 0], atol=1e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize("name", list(METHODS))
+@pytest.mark.parametrize("name", method_names())
 def test_onnx_runtime_gives_what_we_give_for_every_method(name, tmp_path):
     guarded = guarded_by(name)
     gb.export_onnx(guarded, X[:4], tmp_path / "net.onnx")
@@ -86,7 +88,7 @@ def test_what_cannot_be_exported_leaves_nothing(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("name", list(METHODS))
+@pytest.mark.parametrize("name", method_names())
 def test_the_whole_forward_pass_compiles_and_exports(name):
     """One graph, no part left to Python; the backend that runs it as it is needs no C++ compiler."""
     guarded = guarded_by(name)
@@ -110,7 +112,7 @@ def _process(rank, file, network, results):
     torch.set_num_threads(1)
     torch.distributed.init_process_group("gloo", init_method=f"file://{file}", rank=rank, world_size=2)
     own = slice(0, 150) if rank == 0 else slice(150, 400)
-    guarded = gb.calibrate(network, (X[own], Y[own]), guarantee="pac", group=torch.distributed.group.WORLD)
+    guarded = gb.calibrate(network, (X[own], Y[own]), guarantee="pac", process_group=torch.distributed.group.WORLD)
     results[rank] = (guarded.certificate, guarded(X[:9]))
     torch.distributed.destroy_process_group()
 

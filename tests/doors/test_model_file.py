@@ -14,10 +14,11 @@ from safetensors.torch import save_file
 from torch import nn
 
 import guardband as gb
-from guardband.doors.model_file import _checksum
+from guardband.doors.file_format import _checksum
 from guardband.methods.conf_nn import ConfNN
 
-QUICK = {"hidden": (16,), "epochs": 5, "preset": "fast", "random_state": 0}
+PLAIN = {"hidden": (16,), "epochs": 5, "random_state": 0}
+QUICK = PLAIN | {"preset": "fast"}
 
 
 def table(n=400):
@@ -98,7 +99,7 @@ def test_a_file_holds_no_code_so_an_own_network_is_brought_again(tmp_path):
         return nn.Sequential(nn.Linear(in_features, 8), nn.BatchNorm1d(8), gb.nn.TripleHead(8))
 
     X = np.random.default_rng(0).standard_normal((200, 3))
-    model = gb.IntervalRegressor(**QUICK, network=build).fit(X, X.sum(1))
+    model = gb.IntervalRegressor(**PLAIN, network=build).fit(X, X.sum(1))
     model.save(tmp_path / "m")
     with pytest.raises(gb.ModelFileError, match=r"a network of your own: pass it as load\(..., network=...\)"):
         gb.load(tmp_path / "m")
@@ -111,7 +112,7 @@ def test_no_pickle_in_the_file(saved):
     assert b"pickle" not in body
     assert b"ctorch" not in body
     with safe_open(saved[0], framework="pt") as file:
-        assert json.loads(file.metadata()["guardband"])["schema"] == 3
+        assert json.loads(file.metadata()["guardband"])["schema"] == 4
 
 
 def rewritten(path, out, change):
@@ -121,24 +122,12 @@ def rewritten(path, out, change):
     save_file(tensors, out, metadata)
 
 
-def without_prints(tensors, metadata):
-    del tensors["calibration_prints"]
-    metadata["sha256"] = _checksum(metadata["guardband"], tensors)
-
-
-def test_a_file_from_before_d2_had_prints_of_its_own_has_those_of_fit(saved, tmp_path):
-    rewritten(saved[0], tmp_path / "old", without_prints)
-    model = gb.load(tmp_path / "old")
-    np.testing.assert_array_equal(model._calibration_prints, saved[1]._held_out_prints)
-    model.save(tmp_path / "again")
-
-
 def newer(tensors, metadata):
-    metadata["guardband"] = json.dumps(json.loads(metadata["guardband"]) | {"schema": 4})
+    metadata["guardband"] = json.dumps(json.loads(metadata["guardband"]) | {"schema": 5})
 
 
 def older(tensors, metadata):
-    metadata["guardband"] = json.dumps(json.loads(metadata["guardband"]) | {"schema": 2})
+    metadata["guardband"] = json.dumps(json.loads(metadata["guardband"]) | {"schema": 3})
 
 
 def other_weight(tensors, metadata):
@@ -245,7 +234,7 @@ def test_another_network_or_method_than_saved_is_refused(tmp_path):
         name = "mine"
 
     X = np.random.default_rng(0).standard_normal((200, 3))
-    gb.IntervalRegressor(Mine(), **QUICK, network=build(1)).fit(X, X.sum(1)).save(tmp_path / "m")
+    gb.IntervalRegressor(Mine(), **PLAIN, network=build(1)).fit(X, X.sum(1)).save(tmp_path / "m")
     gb.load(tmp_path / "m", network=build(1), method=Mine())
     with pytest.raises(gb.ModelFileError, match="A state must fit the networks"):
         gb.load(tmp_path / "m", network=build(8), method=Mine())

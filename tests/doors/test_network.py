@@ -1,4 +1,5 @@
 import copy
+import pickle
 
 import numpy as np
 import pytest
@@ -7,7 +8,9 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import guardband as gb
+from guardband.bands.predicted import PredictedInterval
 from guardband.data.artificial import PaperModel
+from guardband.methods.registry import method_named
 
 MODEL = PaperModel(n_features=6)
 
@@ -74,7 +77,8 @@ def test_later_training_does_not_reach_the_guarded_copy(network):
 
 def test_state_dict_carries_setting_and_certificate(network, tmp_path):
     guarded = gb.calibrate(network, loader(), confidence_level=0.9, guarantee="pac")
-    other = gb.calibrate(network, loader(300, seed=9), confidence_level=0.9)
+    other = gb.calibrate(network, loader(300, seed=9), confidence_level=0.9, guarantee="pac")
+    assert other.certificate != guarded.certificate
     torch.save(guarded.state_dict(), tmp_path / "state.pt")
     other.load_state_dict(torch.load(tmp_path / "state.pt", weights_only=True))
     x, _ = rows(10, 3)
@@ -104,7 +108,7 @@ def test_pav_takes_a_network_per_tau_in_any_order(rule):
     ("net", "batches", "words"),
     [
         (nn.Linear(6, 2), None, r"put out \(n, 3\).*found \(64, 2\)"),
-        (nn.Linear(6, 3), None, "cross"),
+        (nn.Linear(6, 3), None, r"lower <= point <= upper must hold in every row, found \d+ where"),
         (gb.nn.FullyConnected(6), [], "at least one calibration row"),
         (gb.nn.FullyConnected(6), [(torch.zeros(2, 6), torch.zeros(2, 1))], r"shape \(n,\)"),
         (gb.nn.FullyConnected(6), [(torch.zeros(2, 6), torch.tensor([0.0, torch.nan]))], "NaN.*row 1"),
@@ -120,7 +124,7 @@ def test_what_cannot_be_calibrated_is_refused(net, batches, words):
 def test_a_state_of_another_calibration_is_refused(network):
     here = gb.calibrate(network, loader(), confidence_level=0.9)
     other = gb.calibrate(network, loader(), confidence_level=0.8)
-    with pytest.raises(ValueError, match=r"confidence_level is 0\.9 here, found 0\.8"):
+    with pytest.raises(ValueError, match=r"same way.\nHere: .*Fraction\(9, 10\).*\nFound: .*Fraction\(4, 5\)"):
         here.load_state_dict(other.state_dict())
 
 
@@ -146,3 +150,43 @@ class Tuple(nn.Module):
 def test_other_outputs_are_named():
     with pytest.raises(ValueError, match="found tuple"):
         gb.calibrate(Tuple(), loader())
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("method", ["conf-nn", "cqr", "cqr-r", "conf-fw"])
+def test_narrow_numbers_have_intervals_in_single_precision(method, dtype):
+    """Outputs in few digits are numbers like others: rounding outward is by the digits of the interval."""
+    torch.manual_seed(0)
+    net = gb.nn.FullyConnected(6, (16,)).to(dtype)
+    x, y = rows(500, 2)
+    x, y = x.to(dtype), y - 10
+    guarded = gb.calibrate(net, (x, y), method)
+    guarded.to(dtype)  # what is narrow already stays the same, and the threshold is no output
+    out = guarded(x)
+    assert out.dtype == torch.float32
+    same = net(x).detach().float()
+    wide = gb.calibrate(nn.Identity(), (same, y), method)
+    assert wide.certificate == guarded.certificate
+    lengths = [own[:, 2] - own[:, 0] for own in (out, wide(same))]
+    assert (lengths[0] <= 1.01 * lengths[1]).all()
+    score = method_named(method).rule(gb.Request()).score
+    bands = PredictedInterval(*(side[None, None].double().numpy() for side in same.unbind(1)))
+    scores = score.of(bands, y.double().numpy())[0, 0]
+    threshold = np.sort(scores)[guarded.certificate.rank - 1]
+    inside = ((out[:, 0] <= y) & (y <= out[:, 2])).numpy()
+    assert inside[scores <= threshold].all()
+    assert (scores <= threshold).sum() >= 451
+
+
+@pytest.mark.parametrize("method", ["conf-nn", "pav"])
+@pytest.mark.parametrize("again", [copy.deepcopy, lambda guarded: pickle.loads(pickle.dumps(guarded))])
+def test_a_network_read_by_levels_can_be_pickled_and_copied(method, again):
+    levels = (0.01, 0.05, 0.5, 0.95, 0.99)
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(6, 8), gb.nn.QuantileHead(8, levels))
+    x, y = rows(500, 2)
+    guarded = gb.calibrate(net, (x, y / 100), method, outputs=levels)
+    twin = again(guarded)
+    assert twin(x).equal(guarded(x))
+    assert twin.certificate == guarded.certificate
+    assert not twin.training

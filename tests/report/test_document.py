@@ -8,8 +8,10 @@ from scipy.stats import beta
 
 import guardband as gb
 from guardband.audit.evidence import Evidence
-from guardband.bands.certificate import Certificate
-from guardband.report.document import document, not_promised, promise_in_words
+from guardband.bands.promise import NoPromise
+from guardband.calibration.cut import MarginalPromise, PacPromise
+from guardband.calibration.pav import PavPromise
+from guardband.report.document import document
 from guardband.report.page import render, write_report
 from judged import evidence_of
 
@@ -109,35 +111,39 @@ def test_without_rows_the_page_says_that_nothing_was_checked(model, tmp_path):
     assert "cut at rank" in page
 
 
+NUMBERS = {"confidence_level": (0.9,), "n_calibration": 99, "whole_line": (False,), "rank": (90,)}
+PICKED = {"rule": "nested", "aim": "selection", "candidates": 10, "covered": (92,), "tau": (0.1,), "delta": 0.1}
+TWO = {"confidence_level": (0.9, 0.5), "n_calibration": 99, "whole_line": (False, False), "rank": (90, 50)}
 PROMISES = [
     (
-        {"kind": "marginal"},
+        MarginalPromise(**NUMBERS),
         "A new row from the same source falls inside its interval with probability at least 90%.",
     ),
     (
-        {"kind": "pac", "delta": 0.05, "rank": 95},
+        PacPromise(**NUMBERS | {"rank": (95,)}, delta=0.05),
         "With 95% confidence, at least 90% of all new rows from the same source fall inside their intervals.",
     ),
     (
-        {"kind": "pav", "delta": 0.1, "rule": "nested", "covered": 92, "tau": 0.1},
+        PavPromise(**NUMBERS, **PICKED),
         f"With 90% confidence, at least {floor(1e4 * beta.ppf(0.1, 90, 10)) / 100}% of all new rows from the same "
         "source fall inside their intervals.",
     ),
     (
-        {"kind": "marginal", "confidence_level": (0.9, 0.5), "rank": (90, 50)},
+        MarginalPromise(**TWO),
         "A new row from the same source falls inside its interval with probability at least 90%. The same holds for "
         "50%, each with intervals of its own.",
     ),
-    ({"kind": "none", "rank": None, "reason": "so it is"}, "Nothing is promised: m aims at 90%, but so it is."),
+    (
+        NoPromise(**NUMBERS | {"rank": None}, reason="so it is"),
+        "Nothing is promised: m aims at 90%, but so it is.",
+    ),
 ]
 
 
-@pytest.mark.parametrize(("entries", "words"), PROMISES)
-def test_the_promise_is_in_plain_words(entries, words):
-    base = {"method": "m", "confidence_level": 0.9, "n_calibration": 99, "rank": 90}
-    certificate = Certificate(**base | entries)
-    assert promise_in_words(certificate) == words
-    assert len(not_promised(certificate)) >= 2
+@pytest.mark.parametrize(("promise", "words"), PROMISES)
+def test_the_promise_is_in_plain_words(promise, words):
+    assert promise.headline("m") == words
+    assert len(promise.not_promised()) >= 2
 
 
 @pytest.mark.parametrize(

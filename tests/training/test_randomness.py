@@ -238,7 +238,7 @@ def test_keyed_numbers_are_uniform_and_unrelated(kind):
     for lag in (1, 2, 4, 8, 40):
         pairs = np.corrcoef(bytes_[:, :-lag].ravel(), bytes_[:, lag:].ravel())[0, 1]
         assert abs(pairs) < 6 / np.sqrt(bytes_[:, lag:].size)
-    other = keyed_numbers(keys, 4, (101, 40), kind).contiguous().view(torch.uint8).numpy()
+    other = keyed_numbers(keys, 4, (101, 40), kind).to(kind).contiguous().view(torch.uint8).numpy()
     assert abs(np.corrcoef(bytes_.ravel(), other.ravel())[0, 1]) < 6 / np.sqrt(other.size)
 
 

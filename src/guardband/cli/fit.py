@@ -114,7 +114,8 @@ def fit(
 
     Example: `guardband fit sales.csv --target price --drop id,notes --level 0.8,0.95`
     """
-    from guardband.data.disk import STANDARD, open_table
+    from guardband.data.disk import open_table
+    from guardband.data.files import STANDARD
 
     voice = Voice(quiet, as_json)
     if output is None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
-from guardband.data.disk import STANDARD
+from guardband.data.files import STANDARD
 
 
 def need_writable(outputs: Sequence[Path | None], inputs: Sequence[str | Path]) -> None:

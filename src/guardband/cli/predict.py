@@ -47,7 +47,8 @@ def predict(
     In a pipe: `zcat new.csv.gz | guardband predict sales.guardband - > out.csv`
     """
     from guardband.cli.stream import Inputs
-    from guardband.data.disk import LATIN, STANDARD, open_table
+    from guardband.data.disk import LATIN, open_table
+    from guardband.data.files import STANDARD
     from guardband.data.table_writer import format_of
 
     voice = Voice(quiet, as_json)

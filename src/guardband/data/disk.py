@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from guardband.data.csv_file import Dialect, Stream, csv_blocks, sniff
+from guardband.data.files import STANDARD
 from guardband.data.kinds import Kind, column_of, kind_of_text, remark_on
 from guardband.data.packages import need_packages
 from guardband.data.text_cells import CellError, cells_of, is_bytes, is_latin
@@ -18,8 +19,6 @@ from guardband.data.text_cells import CellError, cells_of, is_bytes, is_latin
 if TYPE_CHECKING:
     import pyarrow as pa
 
-STANDARD = "-"
-"""The name of standard input and of standard output."""
 BATCH_CELLS = 1 << 21
 MOST_ROWS, FEWEST_ROWS = 1 << 15, 1 << 10
 LATIN = "guardband reads it as Latin-1. Save the file as UTF-8 if letters look wrong."

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all."""
+"""Files that appear whole or not at all, and the one that is none."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
+
+STANDARD = "-"
+"""The name of standard input and of standard output."""
 
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
-from guardband.data.disk import STANDARD
+from guardband.data.files import STANDARD
 from guardband.data.text_cells import as_text
 
 if TYPE_CHECKING:

@@ -138,7 +138,7 @@ def read_report(path: str | os.PathLike[str]) -> dict[str, Any] | None:
 
 def _network(entries: Mapping[str, Any], tensors: Mapping[str, Tensor], brought: Mapping[str, Any]) -> GuardedNetwork:
     given, expected = brought["network"], entries["networks"]
-    networks = [given] if isinstance(given, nn.Module) else list(given or ())
+    networks = list(given) if isinstance(given, Sequence) else [given]
     if len(networks) != expected or not all(isinstance(one, nn.Module) for one in networks):
         raise ModelFileError(f"it holds {expected} calibrated network(s): build the network anew and pass network=...")
     arguments = _arguments(entries["arguments"], brought)

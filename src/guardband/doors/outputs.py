@@ -66,7 +66,9 @@ class Declared:
 
     def __str__(self) -> str:
         own = "a function" if self.function is not None else self.what
-        return f"{own} {list(self.reading.quantiles)}" if isinstance(self.reading, QuantileColumns) else own
+        if not isinstance(self.reading, QuantileColumns):
+            return own
+        return f"{own} {list(self.reading.quantiles)} at tau {list(self.reading.taus)}"
 
 
 def declared(outputs: Outputs, method: Method, request: Request) -> tuple[Declared, Request]:

@@ -21,7 +21,7 @@ def prints_of(inputs: Inputs, y: Tensor) -> Prints:
     prints = torch.zeros(len(y), dtype=torch.int64)
     for place, tensor in enumerate([*tensors_in(inputs), y]):
         if len(tensor) == len(y):
-            bits = tensor.detach().reshape(len(y), -1)
+            bits = tensor.detach().unsqueeze(-1).flatten(1)
             bits = bits.float().view(torch.int32) if bits.is_floating_point() else bits
             weights = _weights(bits.shape[1], place).to(bits.device)
             prints += (bits.to(torch.int64) * weights).sum(1).cpu()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import torch
@@ -17,6 +17,15 @@ class CalibrationArrays(nn.Module):
         super().__init__()
         for name, array in arrays.items():
             self.register_buffer(name, torch.from_numpy(array))
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> CalibrationArrays:
+        """Follow the network to another device, but keep the precision: a rounded threshold is another promise."""
+        before = self.arrays()
+        super()._apply(fn, recurse)
+        for name, after in self.arrays().items():
+            if after.dtype != before[name].dtype:
+                self.register_buffer(name, before[name].to(after.device))
+        return self
 
     def arrays(self) -> dict[str, Tensor]:
         """Return the arrays by name."""
