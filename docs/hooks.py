@@ -2,7 +2,7 @@
 
 The README is the first page. A link that leaves docs/ works on a code host; here the file it leads to is carried
 into the site, so that it works there too. ``<!-- options: fit -->`` becomes the options of ``guardband fit``, read
-from the program itself. Flowcharts in Mermaid become drawings.
+from the program itself, and ``<!-- methods -->`` a table of all methods. Flowcharts in Mermaid become drawings.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ LINK = re.compile(r"(?<=\]\()(?!https?:|mailto:|#|/)([^)\s#]+)")
 KIND = re.compile(r"<(?:list\[)?(str|int|float|path)\]?(?: range)?>")
 KINDS = {"str": "TEXT", "int": "NUMBER", "float": "NUMBER", "path": "PATH"}
 OPTIONS = re.compile(r"^<!-- options: (\w+) -->$", re.MULTILINE)
+METHODS = re.compile(r"^<!-- methods -->$", re.MULTILINE)
 
 
 def on_files(files: Any, config: Any) -> Any:
@@ -51,7 +52,8 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
 
     parts = CODE.split(markdown)  # prose at even places, code at odd ones
     parts[::2] = [LINK.sub(moved, part) for part in parts[::2]]
-    return flowchart.drawn(OPTIONS.sub(lambda match: options(match.group(1)), "".join(parts)))
+    text = METHODS.sub(lambda _: methods(), "".join(parts))
+    return flowchart.drawn(OPTIONS.sub(lambda match: options(match.group(1)), text))
 
 
 def options(name: str) -> str:
@@ -71,6 +73,14 @@ def options(name: str) -> str:
             names = KIND.sub(lambda found, hidden=is_argument: "" if hidden else KINDS[found.group(1)], names).strip()
             rows.append(f"| `{names}` | {' '.join(about.split()).replace('|', '&#124;')} |")
     return "\n".join(["| option | what it does |", "|---|---|", *rows])
+
+
+def methods() -> str:
+    """Return all methods of the registry as a Markdown table, with what they say of themselves."""
+    from guardband.methods.registry import method_named, method_names
+
+    rows = [f"| `{name}` | {' '.join((method_named(name).__doc__ or '').split())} |" for name in method_names()]
+    return "\n".join(["| `method` | how it works |", "|---|---|", *rows])
 
 
 def _links(page: Path) -> set[Path]:

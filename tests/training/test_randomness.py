@@ -248,7 +248,8 @@ def test_keyed_numbers_depend_on_their_own_key_and_position_alone():
     assert drawn[0].equal(drawn[2])
     assert not drawn[0].equal(drawn[1])
     assert drawn[1].equal(keyed_numbers(keys[1], 1, (7, 5), torch.uint8))
-    assert drawn.equal(vmap(lambda key: keyed_numbers(key, 1, (7, 5), torch.uint8))(keys))
+    stacked = keyed_numbers(keys, 1, (7, 5), torch.int16)
+    assert stacked.equal(vmap(lambda key: keyed_numbers(key, 1, (7, 5), torch.int16))(keys))
 
 
 @pytest.mark.parametrize("module", [nn.Dropout(0.3), nn.Dropout(1.0), nn.Dropout(1e-9), nn.Dropout(0.3, inplace=True)])

@@ -8,7 +8,7 @@ from guardband.nn.heads import Gaussian
 
 
 class Bayes(Method):
-    """Mean and variance; interval and median are quantiles of the recalibrated distribution."""
+    """A Gaussian; interval and median are quantiles of its distribution, recalibrated on the calibration rows."""
 
     name = "bayes"
     uses = frozenset[str]()

@@ -14,7 +14,7 @@ class Cqr(ConfNN):
 
 
 class CqrR(ConfNN):
-    """The same relative to the band's length (Sesia & Candès, 2020)."""
+    """The same, relative to the width of the interval (Sesia & Candès, 2020)."""
 
     name = "cqr-r"
     score = Additive(relative=True)

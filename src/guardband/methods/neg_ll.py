@@ -11,7 +11,7 @@ DECAYS = (0.0, 3e-4, 1e-3, 3e-3, 1e-2)
 
 
 class NegLL(Method):
-    """Mean and variance for each weight decay; D2 picks the Gaussian under which it is most likely."""
+    """A Gaussian for each weight decay; the calibration rows pick the one under which they are most likely."""
 
     name = "neg-ll"
     uses = frozenset[str]()

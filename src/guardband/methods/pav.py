@@ -8,7 +8,7 @@ from guardband.nn.heads import Triple
 
 
 class Pav(Method):
-    """A band for each tau of a grid; the rule picks one of them per level."""
+    """An interval for each tau of a grid; for each level the calibration rows pick one of them."""
 
     name = "pav"
     uses = CUTS | LOSSES | {"taus", "rule", "average"}

@@ -8,7 +8,7 @@ from guardband.nn.heads import Triple
 
 
 class QregUn(Method):
-    """A band for each level, at tau = alpha."""
+    """The network's own quantiles for each level, without calibration."""
 
     name = "qreg-un"
     uses = LOSSES
