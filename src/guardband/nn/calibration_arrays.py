@@ -21,7 +21,7 @@ class CalibrationArrays(nn.Module):
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> CalibrationArrays:
         """Follow the network to another device, but keep the precision: a rounded threshold is another promise."""
         before = self.arrays()
-        super()._apply(fn, recurse)
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         for name, after in self.arrays().items():
             if after.dtype != before[name].dtype:
                 self.register_buffer(name, before[name].to(after.device))
