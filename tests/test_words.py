@@ -1,8 +1,9 @@
 import json
+import math
 
 import numpy as np
 import torch
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from guardband.words import at_least, percent, plain
@@ -16,6 +17,9 @@ def test_at_least_never_says_more_than_is_reached(share):
 
 
 @given(SHARES)
+@example(math.nextafter(1, 0))
+@example(1 - 1e-11)
+@example(5e-324)
 def test_all_and_none_are_only_said_of_all_and_none(share):
     assert (percent(share) == "100%") == (share == 1)
     assert (percent(share) == "0%") == (share == 0)

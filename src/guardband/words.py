@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from decimal import ROUND_FLOOR, Decimal
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -38,19 +39,22 @@ def percent(share: float, digits: int = 1) -> str:
     while 0 < share < 1 and round(100 * share, digits) in (0, 100):
         digits += 1
     # 1803 / 2000 is a little less than 0.9015 in binary, and people round it up.
-    return f"{100 * share + 1e-9:.{digits}f}%"
+    nudge = 1e-9 if digits < 7 else 0.0
+    return f"{100 * share + nudge:.{digits}f}%"
 
 
 def at_least(share: float) -> str:
     """Return a share in percent, rounded down: what is said to be reached is reached, and 100% is only said of all.
 
-    >>> at_least(0.90129), at_least(0.9), at_least(0.999996), at_least(1.0)
-    ('90.12%', '90%', '99.9996%', '100%')
+    >>> at_least(0.90129), at_least(0.9), at_least(0.999996), at_least(1 - 1e-11), at_least(1.0)
+    ('90.12%', '90%', '99.9996%', '99.999999999%', '100%')
     """
-    digits = 2
-    while share < 1 and round(100 * share, digits) >= 100:
-        digits += 1
-    return f"{math.floor(100 * share * 10**digits) / 10**digits:.10g}%"
+    if share >= 1:
+        return "100%"
+    exact, step = 100 * Decimal(share), Decimal("0.01")
+    while exact.quantize(step) >= 100:
+        step /= 10
+    return f"{exact.quantize(step, ROUND_FLOOR):f}".rstrip("0").rstrip(".") + "%"
 
 
 def level_name(level: float) -> str:

@@ -118,10 +118,10 @@ class Above(gb.Score):
 
     takes = PredictedInterval
 
-    def of(self, predicted, y):
+    def distance(self, predicted, y):
         return y - predicted.upper
 
-    def interval(self, predicted, threshold, xp=np):
+    def around(self, predicted, threshold, xp=np):
         upper = predicted.upper + threshold
         return xp.full_like(upper, -xp.inf), upper
 

@@ -61,16 +61,13 @@ def test_a_mean_and_a_deviation_are_a_gaussian(method):
     np.testing.assert_allclose(guarded(X)[:, 0], rule.transform_predicted(gaussian).lower, rtol=1e-4, atol=1e-5)
 
 
-def test_a_function_makes_a_gaussian_a_band_of_one_deviation():
-    """conf-nn needs a band: which one a Gaussian is to be, the user says."""
-    with pytest.raises(ValueError, match="conf-nn needs lower, point and upper, found mean and standard deviation"):
-        gb.calibrate(Gaussian(), (X, Y), outputs="gaussian")
-
+def test_a_gaussian_is_a_band_of_one_deviation_for_rules_that_take_bands():
     def band(out):
         mean, deviation = out.unbind(-1)
         return torch.stack([mean - deviation, mean, mean + deviation], -1)
 
-    guarded = gb.calibrate(Gaussian(), (X, Y), outputs=band)
+    guarded = gb.calibrate(Gaussian(), (X, Y), outputs="gaussian")
+    assert torch.equal(guarded(X), gb.calibrate(Gaussian(), (X, Y), outputs=band)(X))
     sides = band(Gaussian()(X)).detach().double().numpy().T
     rule = gb.BandCalibrator().fit(*sides, Y.numpy())
     assert guarded.certificate == rule.certificate
