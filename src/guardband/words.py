@@ -51,7 +51,7 @@ def at_least(share: float) -> str:
     """
     if share >= 1:
         return "100%"
-    exact, step = 100 * Decimal(share), Decimal("0.01")
+    exact, step = 100 * Decimal(str(float(share))), Decimal("0.01")
     while exact.quantize(step) >= 100:
         step /= 10
     return f"{exact.quantize(step, ROUND_FLOOR):f}".rstrip("0").rstrip(".") + "%"
