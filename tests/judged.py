@@ -37,7 +37,7 @@ def evidence_of(n=2000, n2=1000, *, X=None, noise=1.0, levels=0.9, seed=0, group
         group=group,
         time=None,
         moments=frozenset(),
-        places=np.arange(1, len(y) + 1),
+        row_numbers=np.arange(1, len(y) + 1),
         reference=Reference.learn(table, y),
         twins=(0, 0),
         _predicted=predicted,

@@ -17,7 +17,7 @@ def test_ranges_hold_about_equal_counts_and_missing_values_apart():
     values = np.append(np.arange(100.0), np.nan)
     bins = bins_of_numbers(values, 5)
     assert bins.labels == ("0 to 19", "20 to 39", "40 to 59", "60 to 79", "80 to 99", "missing")
-    assert np.bincount(bins.places).tolist() == [20, 20, 20, 20, 20, 1]
+    assert np.bincount(bins.stratum_of).tolist() == [20, 20, 20, 20, 20, 1]
 
 
 def test_few_values_are_groups_of_their_own():
@@ -27,7 +27,7 @@ def test_few_values_are_groups_of_their_own():
 
 def test_ties_never_straddle_two_ranges():
     values = np.repeat(np.arange(12.0), [1, 1, 1, 1, 60, 1, 1, 1, 1, 1, 1, 1])
-    places = bins_of_numbers(values, 5).places
+    places = bins_of_numbers(values, 5).stratum_of
     assert all(len(np.unique(places[values == v])) == 1 for v in np.unique(values))
 
 
@@ -40,7 +40,7 @@ def test_frequent_labels_others_and_missing():
     cells = ["a"] * 5 + ["b"] * 3 + ["c", "d", None]
     bins = bins_of_labels(cells, most=2)
     assert bins.labels == ("a", "b", "2 others", "missing")
-    assert np.bincount(bins.places).tolist() == [5, 3, 2, 1]
+    assert np.bincount(bins.stratum_of).tolist() == [5, 3, 2, 1]
     assert bins_of_labels(["10", "9", "10"]).labels == ("9", "10")
     assert bins_of_labels(["x" * 100, " "]).labels == ("(blank)", "x" * 47 + "…")
 

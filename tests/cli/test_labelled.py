@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
 
-from guardband.cli.console import Voice
+from guardband.cli.console import Speaker
 from guardband.cli.labelled import read_labelled
 from guardband.data.disk import open_table
 
@@ -18,7 +18,7 @@ def read(path, column, **roles):
     """Return the rows of a table with a number x, a target y and one more column, c."""
     x = np.arange(N, dtype=float)
     parquet.write_table(pa.table({"x": x, "y": x}).append_column("c", column), path / "t.parquet")
-    return read_labelled(open_table(str(path / "t.parquet")), ["x"], roles.pop("target", "y"), Voice(True), **roles)
+    return read_labelled(open_table(str(path / "t.parquet")), ["x"], roles.pop("target", "y"), Speaker(True), **roles)
 
 
 @pytest.mark.parametrize("name", ["fit", "audit"])

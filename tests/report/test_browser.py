@@ -130,14 +130,14 @@ def test_choosing_a_group_shows_its_rows_alone_until_all_are_shown(visit, made):
     button = page.locator('[data-family="group"]', has_text='so"uth')
     button.click()
     chosen = button.get_attribute("data-place")
-    own = {f"{row:,}" for row, place in zip(rows["row"], rows["places"]["group"], strict=True) if place == chosen}
+    own = {f"{row:,}" for row, place in zip(rows["row"], rows["strata"]["group"], strict=True) if place == chosen}
     assert page.locator("#filter").is_visible()
     assert 'so"uth' in page.locator("#filter-words").text_content()
     assert button.get_attribute("aria-pressed") == "true"
     for name in ("missed", "widest"):
         assert 0 < len(cells(page, name, 0)) <= 20
         assert set(cells(page, name, 0)) <= own
-    sampled = sum(place == chosen for place in rows["places"]["group"][: rows["sampled"]])
+    sampled = sum(place == chosen for place in rows["strata"]["group"][: rows["sampled"]])
     assert sum(drawn(page)) == min(sampled, sum(all_of_them))
     page.locator("#show-all").click()
     assert not page.locator("#filter").is_visible()

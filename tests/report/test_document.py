@@ -69,8 +69,8 @@ def test_each_row_knows_its_group(checked):
     rows = checked["rows"]
     family = next(own for own in checked["audit"]["families"] if own["key"] == "width")
     edges = [s["label"] for s in family["strata"]]
-    assert len(rows["places"]["width"]) == len(rows["row"])
-    assert {int(place) for place in rows["places"]["width"]} == set(range(len(edges)))
+    assert len(rows["strata"]["width"]) == len(rows["row"])
+    assert {int(place) for place in rows["strata"]["width"]} == set(range(len(edges)))
 
 
 def test_the_typical_width_stands_beside_the_spread_of_outcomes(checked):

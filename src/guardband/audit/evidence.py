@@ -38,7 +38,7 @@ class Evidence:
 
     ``scores`` are the conformity scores of these rows and ``calibration_scores`` those of D2, None where the rule is
     no rank. ``twins`` counts the rows that have an equal one among those that trained, and among those that
-    calibrated. ``moments`` says which columns hold dates, and ``places`` by which numbers the user knows the rows.
+    calibrated. ``moments`` says which columns hold dates, and ``row_numbers`` by which numbers the user knows the rows.
     """
 
     table: Table
@@ -52,7 +52,7 @@ class Evidence:
     group: Column | None
     time: Column | None
     moments: frozenset[str]
-    places: Rows
+    row_numbers: Rows
     reference: Reference | None
     twins: tuple[int, int]
     _predicted: Predicted
@@ -69,11 +69,11 @@ class Evidence:
         *,
         group: Any = None,
         time: Any = None,
-        places: Rows | None = None,
+        row_numbers: Rows | None = None,
     ) -> Evidence:
         """Return the evidence of labelled rows; ``group`` and ``time`` are columns ``(n,)`` that need not be inputs.
 
-        ``places`` are the numbers by which the user knows the rows, else they are counted from 1.
+        ``row_numbers`` are the numbers by which the user knows the rows, else they are counted from 1.
         """
         calibrated, fitted = model.calibration_, model.fitted_
         table = model.read_rows(X)
@@ -97,7 +97,7 @@ class Evidence:
             group=columns[0],
             time=columns[1],
             moments=frozenset(dates),
-            places=np.arange(1, table.n_rows + 1) if places is None else places,
+            row_numbers=np.arange(1, table.n_rows + 1) if row_numbers is None else row_numbers,
             reference=fitted.reference,
             twins=(count_overlap(prints, fitted.training_prints), count_overlap(prints, fitted.calibration_prints)),
             _predicted=predicted,

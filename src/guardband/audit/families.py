@@ -42,7 +42,7 @@ def families_of(evidence: Evidence, law: Law, significance: float) -> tuple[Fami
     ways.append(("width", "By the width of the interval", bins_of_numbers(widths, 10)))
     ways.append(("size", "By the size of the prediction", bins_of_numbers(headline.point, 10)))
     families = [
-        Family(key, title, judge(bins, covered, law, significance, len(bins.labels)), bins.places)
+        Family(key, title, judge(bins, covered, law, significance, len(bins.labels)), bins.stratum_of)
         for key, title, bins in ways
     ]
     by_column = [
@@ -52,7 +52,7 @@ def families_of(evidence: Evidence, law: Law, significance: float) -> tuple[Fami
     looked_at = sum(len(bins.labels) for bins in by_column)
     for j, (column, bins) in enumerate(zip(evidence.table.columns, by_column, strict=True)):
         strata = judge(bins, covered, law, significance, looked_at)
-        families.append(Family(f"column-{j}", column.name, strata, bins.places))
+        families.append(Family(f"column-{j}", column.name, strata, bins.stratum_of))
     return tuple(families)
 
 

@@ -15,7 +15,7 @@ from guardband.data.table import Column, categories_from, numbers_from
 from guardband.words import number, plain
 
 Array = NDArray[np.float64]
-Places = NDArray[np.int8]
+Indices = NDArray[np.int8]
 Flag = Literal["low", "high"]
 
 FEW = 8
@@ -51,10 +51,10 @@ class Stratum:
 
 @dataclass(frozen=True, eq=False)
 class Bins:
-    """Rows put into groups: the labels, and each row's place among them, ``(n,)``."""
+    """Rows put into groups: the labels, and which of them each row has, ``(n,)``."""
 
     labels: tuple[str, ...]
-    places: Places
+    stratum_of: Indices
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +64,7 @@ class Family:
     key: str
     title: str
     strata: tuple[Stratum, ...]
-    places: Places
+    stratum_of: Indices
 
     @property
     def flagged(self) -> tuple[Stratum, ...]:
@@ -72,15 +72,15 @@ class Family:
         return tuple(stratum for stratum in self.strata if stratum.flag is not None)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the family for JSON, without the places of the rows."""
+        """Return the family for JSON, without the stratum_of of the rows."""
         return {"key": self.key, "title": self.title, "strata": [stratum.to_dict() for stratum in self.strata]}
 
 
 def judge(bins: Bins, covered: NDArray[np.bool_], law: Law, significance: float, among: int) -> tuple[Stratum, ...]:
     """Return the strata, each tested at ``significance / among``, both ways together."""
     k = len(bins.labels)
-    sizes = np.bincount(bins.places, minlength=k)
-    counts = np.bincount(bins.places[covered], minlength=k)
+    sizes = np.bincount(bins.stratum_of, minlength=k)
+    counts = np.bincount(bins.stratum_of[covered], minlength=k)
     return tuple(
         stratum(label, int(n), int(c), law, significance / among)
         for label, n, c in zip(bins.labels, sizes, counts, strict=True)
@@ -110,12 +110,12 @@ def bins_of_labels(cells: Sequence[str | None], most: int = FEW) -> Bins:
     frequent = sorted(counts, key=lambda cell: (-counts[cell], cell))
     kept, others = _in_order(frequent[:most]), len(frequent) - most
     labels = [_short(cell) for cell in kept] + ([f"{others:,} others"] if others > 0 else [])
-    place: dict[str | None, int] = {cell: i for i, cell in enumerate(kept)}
+    index: dict[str | None, int] = {cell: i for i, cell in enumerate(kept)}
     if None in cells:
-        place[None] = len(labels)
+        index[None] = len(labels)
         labels.append(MISSING)
-    places = np.array([place.get(cell, len(kept)) for cell in cells], dtype=np.int8)
-    return Bins(tuple(labels), places)
+    stratum_of = np.array([index.get(cell, len(kept)) for cell in cells], dtype=np.int8)
+    return Bins(tuple(labels), stratum_of)
 
 
 def bins_of_numbers(values: Array, most: int, words: Callable[[float], str] = number) -> Bins:
@@ -128,13 +128,13 @@ def bins_of_numbers(values: Array, most: int, words: Callable[[float], str] = nu
     else:
         cuts = np.sort(present)[(np.arange(1, most) * len(present)) // most]
         starts = np.unique(np.append(distinct[0], cuts))
-    places = np.zeros(len(values), dtype=np.int8)
-    places[~missing] = np.searchsorted(starts, present, side="right") - 1
-    labels = [_range(present[places[~missing] == i], words) for i in range(len(starts))]
+    stratum_of = np.zeros(len(values), dtype=np.int8)
+    stratum_of[~missing] = np.searchsorted(starts, present, side="right") - 1
+    labels = [_range(present[stratum_of[~missing] == i], words) for i in range(len(starts))]
     if missing.any():
-        places[missing] = len(labels)
+        stratum_of[missing] = len(labels)
         labels.append(MISSING)
-    return Bins(tuple(labels), places)
+    return Bins(tuple(labels), stratum_of)
 
 
 def _in_order(labels: list[str]) -> list[str]:

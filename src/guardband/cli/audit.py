@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from guardband.cli.console import Voice, table
+from guardband.cli.console import Speaker, table
 from guardband.cli.options import Device, Json, Quiet, need_roles
 from guardband.cli.paths import need_writable
 
@@ -66,11 +66,11 @@ def audit(
     from guardband.report.document import document
     from guardband.report.page import write_report
 
-    voice = Voice(quiet, as_json)
+    speaker = Speaker(quiet, as_json)
     need_writable((recalibrate, report), (model_path, table_path))
     if not 0 < significance < 1:
         raise ValueError(f"significance must lie strictly between 0 and 1, found {significance}.")
-    model, rows = _read(model_path, table_path, target, group, time, device, voice)
+    model, rows = _read(model_path, table_path, target, group, time, device, speaker)
     evidence = rows.evidence(model)
     found = judge(evidence, significance)
     page = None if report is None else document(model, evidence)
@@ -79,12 +79,12 @@ def audit(
         write_report(page, report)
     if recalibrate is not None:
         save(model, recalibrate, report=anew)
-    _tell(found.to_dict(), voice)
+    _tell(found.to_dict(), speaker)
     if report is not None:
-        voice.tell(f"Report: {report}")
+        speaker.tell(f"Report: {report}")
     if recalibrate is not None:
-        voice.tell(f"\nCalibrated anew on these {rows.n:,} rows: {recalibrate}\n{model.certificate_}")
-    voice.tell_json(
+        speaker.tell(f"\nCalibrated anew on these {rows.n:,} rows: {recalibrate}\n{model.certificate_}")
+    speaker.tell_json(
         found.to_dict()
         | {"report": None if report is None else str(report)}
         | {"recalibrated": None if recalibrate is None else str(recalibrate)}
@@ -100,7 +100,7 @@ def _read(
     group: str | None,
     time: str | None,
     device: str,
-    voice: Voice,
+    speaker: Speaker,
 ) -> tuple[IntervalRegressor, Labelled]:
     from guardband.cli.labelled import read_labelled
     from guardband.cli.provenance import target_of
@@ -113,7 +113,7 @@ def _read(
     inputs = Inputs.of(model, disk)
     own = target_of(model_path, target, list(inputs.kinds), disk.names)
     need_roles(own, ((group, "--group"), (time, "--time")), disk.names, disk.label)
-    return model, read_labelled(disk, list(inputs.kinds), own, voice, group=group, time=time, kinds=inputs.kinds)
+    return model, read_labelled(disk, list(inputs.kinds), own, speaker, group=group, time=time, kinds=inputs.kinds)
 
 
 def _recalibrated(model: IntervalRegressor, rows: Labelled, source: Path) -> dict[str, Any]:
@@ -128,10 +128,10 @@ def _recalibrated(model: IntervalRegressor, rows: Labelled, source: Path) -> dic
     return made if origin is None else made | {ORIGIN: origin}
 
 
-def _tell(found: dict[str, Any], voice: Voice) -> None:
+def _tell(found: dict[str, Any], speaker: Speaker) -> None:
     from guardband.words import chance
 
-    voice.tell(found["verdict"])
+    speaker.tell(found["verdict"])
     shown = table("level", "rows", "inside", "share", "expected (99%)", "exact test", "mean width", right=range(1, 7))
     for level in found["levels"]:
         shown.add_row(
@@ -143,12 +143,12 @@ def _tell(found: dict[str, Any], voice: Voice) -> None:
             chance(level["p_value"]),
             "infinite" if level["mean_width"] is None else f"{level['mean_width']:.4g}",
         )
-    voice.tell(shown)
+    speaker.tell(shown)
     families = found["families"]
     for key in SHOWN:
         for family in families:
             if family["key"] == key:
-                voice.tell(_family(family))
+                speaker.tell(_family(family))
     low = [
         (
             stratum["share"],
@@ -162,16 +162,16 @@ def _tell(found: dict[str, Any], voice: Voice) -> None:
     if low:
         worst = "; ".join(words for _, words in sorted(low)[:MOST_PLACES])
         more = f"; and in {len(low) - MOST_PLACES} more ranges" if len(low) > MOST_PLACES else ""
-        voice.tell(f"Covered less than chance explains: {worst}{more}.")
+        speaker.tell(f"Covered less than chance explains: {worst}{more}.")
     slab = found["worst_slab"]
     if slab is not None:
-        voice.tell(
+        speaker.tell(
             f"Worst corner of the inputs: {slab['covered']:,} of {slab['n']:,} rows inside ({slab['share']:.1%})"
             + ("; chance does not explain it." if slab["flag"] else "; chance explains it.")
         )
-    _tell_drift(found["drift"], voice)
+    _tell_drift(found["drift"], speaker)
     for note in found["notes"]:
-        voice.tell(f"Note: {note}")
+        speaker.tell(f"Note: {note}")
 
 
 def _family(family: dict[str, Any]) -> Any:
@@ -185,22 +185,22 @@ def _family(family: dict[str, Any]) -> Any:
     return shown
 
 
-def _tell_drift(drift: dict[str, Any], voice: Voice) -> None:
+def _tell_drift(drift: dict[str, Any], speaker: Speaker) -> None:
     from guardband.words import chance
 
     columns = drift["columns"]
     if columns is None:
-        voice.tell("Drift of the inputs cannot be told: the model keeps no summary of the rows that trained it.")
+        speaker.tell("Drift of the inputs cannot be told: the model keeps no summary of the rows that trained it.")
         return
     moved = [shift for shift in columns if shift["drifted"]]
     if not moved:
-        voice.tell(f"Drift: none of {len(columns)} columns looks different from the rows that trained.")
+        speaker.tell(f"Drift: none of {len(columns)} columns looks different from the rows that trained.")
     else:
         shown = table(f"drifted, {len(moved)} of {len(columns)} columns", "gap", "test", "", right=(1, 2))
         for shift in moved[:MOST_COLUMNS]:
             shown.add_row(shift["name"], f"{shift['gap']:.2f}", chance(shift["p_value"]), shift["detail"])
-        voice.tell(shown)
+        speaker.tell(shown)
     for what in ("response", "scores"):
         shift = drift[what]
         if shift is not None and shift["drifted"]:
-            voice.tell(f"The {what} drifted: {shift['detail']} ({chance(shift['p_value'])}).")
+            speaker.tell(f"The {what} drifted: {shift['detail']} ({chance(shift['p_value'])}).")

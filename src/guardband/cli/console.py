@@ -22,7 +22,7 @@ ENDLESS = 500
 
 
 @dataclass(frozen=True)
-class Voice:
+class Speaker:
     """How a command speaks: ``quiet`` says the result alone, ``as_json`` says it as one JSON object."""
 
     quiet: bool = False

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from guardband.cli.console import Voice, table
+from guardband.cli.console import Speaker, table
 from guardband.cli.options import Quiet
 from guardband.cli.paths import make_folder
 
@@ -35,9 +35,9 @@ def demo(
     from guardband.report.document import document
     from guardband.report.page import write_report
 
-    voice = Voice(quiet)
+    speaker = Speaker(quiet)
     found = run_demo(rows, seed=seed, verbose=False if quiet else None)
-    voice.tell(
+    speaker.tell(
         f"The paper's artificial data: {found.n_train:,} rows trained, {found.n_calibration:,} calibrated, "
         f"{len(found.y):,} new rows judge.\n"
     )
@@ -46,9 +46,9 @@ def demo(
     for row in found.rows:
         numbers = (f"{row.coverage:.4f}", f"{row.relative_length:.3f}", f"{row.mae:.3f}", f"{row.seconds:.1f}")
         shown.add_row(row.method, *numbers)
-    voice.tell(shown)
+    speaker.tell(shown)
     for row in found.rows[1:]:
-        voice.tell(f"{row.method}\n{row.bands.certificate}\n")
-    voice.tell(f"Figure: {draw_demo(found, output / 'demo.png')}")
+        speaker.tell(f"{row.method}\n{row.bands.certificate}\n")
+    speaker.tell(f"Figure: {draw_demo(found, output / 'demo.png')}")
     evidence = Evidence.of(found.model, found.X, found.y)
-    voice.tell(f"Page: {write_report(document(found.model, evidence), output / 'demo.html')}")
+    speaker.tell(f"Page: {write_report(document(found.model, evidence), output / 'demo.html')}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from guardband.cli.console import Voice
+from guardband.cli.console import Speaker
 from guardband.cli.options import Json, Quiet
 from guardband.cli.paths import need_writable
 
@@ -32,7 +32,7 @@ def export(
     """Write a model as one ONNX graph, from rows to lower, point and upper, for use without Python.
 
     The graph takes one matrix, a column for each of the model's: numbers as they are, dates as days since 1970,
-    booleans as 0 and 1, NaN where a value is missing, and categories by their place in the list that the file's
+    booleans as 0 and 1, NaN where a value is missing, and categories by their index in the list that the file's
     metadata holds. Where onnxruntime is installed, graph and model are compared on rows drawn from the model's own
     ranges, and a graph that differs is not written.
 
@@ -43,7 +43,7 @@ def export(
 
     need_packages("onnx", "onnx", "onnxscript")
     need_packages("tables", "pyarrow")
-    voice = Voice(quiet, as_json)
+    speaker = Speaker(quiet, as_json)
     need_writable((onnx,), (model_path,))
     from guardband.doors.export import export_onnx
     from guardband.doors.model_file import load
@@ -60,22 +60,22 @@ def export(
 
     write_whole(onnx, write)
     described = model.as_network()
-    voice.tell(f"Graph: {onnx}, one input with {len(described.names)} columns; outputs lower, point and upper.")
+    speaker.tell(f"Graph: {onnx}, one input with {len(described.names)} columns; outputs lower, point and upper.")
     if described.categories:
         are = (
             "1 of them is a category"
             if len(described.categories) == 1
             else f"{len(described.categories)} are categories"
         )
-        voice.tell(f"{are}, given by place in the list under guardband.table in the file's metadata.")
+        speaker.tell(f"{are}, given by index in the list under guardband.table in the file's metadata.")
     if found is None:
-        voice.tell("Not compared with the model: that needs onnxruntime (pip install onnxruntime).")
+        speaker.tell("Not compared with the model: that needs onnxruntime (pip install onnxruntime).")
     else:
-        voice.tell(
+        speaker.tell(
             f"Compared with the model on {ROWS} rows from its own ranges: the largest difference is "
             f"{found['largest_difference']:.2g}, where intervals are {found['median_width']:.4g} wide."
         )
-    voice.tell_json({"graph": str(onnx), "columns": list(described.names), "compared": found})
+    speaker.tell_json({"graph": str(onnx), "columns": list(described.names), "compared": found})
 
 
 def _compare(model: IntervalRegressor, rows: pa.Table, path: Path) -> dict[str, float]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from guardband.cli.console import Voice
+from guardband.cli.console import Speaker
 from guardband.cli.options import (
     Device,
     Json,
@@ -117,7 +117,7 @@ def fit(
     from guardband.data.disk import open_table
     from guardband.data.files import STANDARD
 
-    voice = Voice(quiet, as_json)
+    speaker = Speaker(quiet, as_json)
     if output is None:
         if table_path == STANDARD:
             raise ValueError("A table from standard input has no name: name the model by -o MODEL.")
@@ -129,7 +129,7 @@ def fit(
     if split_by_time and time is None:
         raise ValueError("--split-by-time needs to know the column of time: name it by --time.")
     levels = None if not level else levels_in(level)
-    model = _asked(method, levels, guarantee, delta, preset, seed, device, voice)
+    model = _asked(method, levels, guarantee, delta, preset, seed, device, speaker)
 
     disk = open_table(table_path)
     dropped = columns_in(drop or [], disk.names)
@@ -139,14 +139,14 @@ def fit(
     need_no_copy(target, features, disk.label)
     if not features:
         raise ValueError(f"{disk.label} has no columns to learn from besides the target.")
-    rows = _read(disk, features, target, voice, group=group, time=time, weight=weight)
+    rows = _read(disk, features, target, speaker, group=group, time=time, weight=weight)
     if time is not None and not split_by_time:
-        voice.note(IN_TIME)
+        speaker.note(IN_TIME)
     parts = _split(rows, check, seed, split_by_time)
     started = monotonic()
     _train(model, parts)
     about = {"source": disk.label, "dropped": dropped, "seed": seed, "seconds": round(monotonic() - started, 1)}
-    _finish(model, rows, parts, output, page, voice, about)
+    _finish(model, rows, parts, output, page, speaker, about)
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ class Parts:
 
 
 def _asked(
-    method: str, levels: Any, guarantee: str, delta: float | None, preset: str, seed: int, device: str, voice: Voice
+    method: str, levels: Any, guarantee: str, delta: float | None, preset: str, seed: int, device: str, speaker: Speaker
 ) -> IntervalRegressor:
     """Return the model to fit; what cannot be is refused before a large table is read."""
     from guardband.doors.table import IntervalRegressor
@@ -173,23 +173,23 @@ def _asked(
         preset=preset_in(preset),
         random_state=seed,
         device=device,
-        verbose=False if voice.quiet else None,
+        verbose=False if speaker.quiet else None,
     )
     FitOptions.of(model.get_params(deep=False))
     return model
 
 
-def _read(disk: Any, features: list[str], target: str, voice: Voice, **roles: str | None) -> Labelled:
+def _read(disk: Any, features: list[str], target: str, speaker: Speaker, **roles: str | None) -> Labelled:
     from guardband.cli.columns import as_table, crowded_in_words, useless_in_words, views_of
     from guardband.cli.labelled import read_labelled
 
-    rows = read_labelled(disk, features, target, voice, **roles)  # type: ignore[arg-type]
-    if not voice.quiet:
+    rows = read_labelled(disk, features, target, speaker, **roles)  # type: ignore[arg-type]
+    if not speaker.quiet:
         views = views_of(rows)
-        voice.note(as_table(views))
+        speaker.note(as_table(views))
         for words in (useless_in_words(views), crowded_in_words(views)):
             if words:
-                voice.note(words)
+                speaker.note(words)
     return rows
 
 
@@ -225,7 +225,7 @@ def _finish(
     parts: Parts,
     output: Path,
     page: Path | None,
-    voice: Voice,
+    speaker: Speaker,
     about: dict[str, Any],
 ) -> None:
     """Write model and page, and say what was found."""
@@ -251,18 +251,18 @@ def _finish(
     if page is not None:
         write_report(made, page)
     sample = sample_of(model, checked or parts.fit)
-    voice.tell(
+    speaker.tell(
         f"{counts['trained']:,} rows trained, {counts['calibrated']:,} calibrated, and {counts['checked']:,} were set "
         "aside to check.\n"
     )
-    voice.tell(f"{certificate}\n")
+    speaker.tell(f"{certificate}\n")
     if checked is not None:
-        voice.tell(f"Check: {made['verdict']}\n")
-    voice.tell(sample_table(sample, rows.target, "new rows" if checked is not None else "rows it has seen"))
-    voice.tell(f"Model: {output}")
+        speaker.tell(f"Check: {made['verdict']}\n")
+    speaker.tell(sample_table(sample, rows.target, "new rows" if checked is not None else "rows it has seen"))
+    speaker.tell(f"Model: {output}")
     if page is not None:
-        voice.tell(f"Report: {page}")
-    voice.tell_json(
+        speaker.tell(f"Report: {page}")
+    speaker.tell_json(
         {
             "model": str(output),
             "report": None if page is None else str(page),

@@ -10,7 +10,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from guardband.cli.console import Voice
+from guardband.cli.console import Speaker
 from guardband.data.disk import DiskTable, read_whole
 from guardband.data.kinds import Kind, column_of, doubt_on, kind_of_type
 from guardband.data.text_cells import CellError
@@ -78,7 +78,7 @@ class Labelled:
         from guardband.audit.evidence import Evidence
 
         sides = {"group": self.side(self.group), "time": self.side(self.time)}
-        return Evidence.of(model, self.X, self.y, places=self.row_numbers, **sides)
+        return Evidence.of(model, self.X, self.y, row_numbers=self.row_numbers, **sides)
 
     def take(self, rows: Rows) -> Labelled:
         """Return some of the rows."""
@@ -92,7 +92,7 @@ def read_labelled(
     disk: DiskTable,
     features: Sequence[str],
     target: str,
-    voice: Voice,
+    speaker: Speaker,
     *,
     group: str | None = None,
     time: str | None = None,
@@ -106,11 +106,11 @@ def read_labelled(
     import pyarrow as pa
 
     wanted = list(dict.fromkeys([*features, target, *(name for name in (group, time, weight) if name)]))
-    with voice.progress(f"Reading {disk.label}", disk.total, in_bytes=disk.is_text) as advance:
+    with speaker.progress(f"Reading {disk.label}", disk.total, in_bytes=disk.is_text) as advance:
         whole = read_whole(disk, wanted, advance, kinds)
     table = whole.table
     for remark in whole.remarks:
-        voice.note(remark)
+        speaker.note(remark)
     if time is not None:
         _need_time(table[time], time)
     outcome = _numbers(table[target], target, disk)
@@ -119,7 +119,7 @@ def read_labelled(
     if missing == table.num_rows:
         raise ValueError(f"The target {target!r} is missing in every row of {disk.label}.")
     if missing:
-        voice.note(f"{missing:,} of {table.num_rows:,} rows are left out because their {target!r} is missing.")
+        speaker.note(f"{missing:,} of {table.num_rows:,} rows are left out because their {target!r} is missing.")
         table = table.filter(outcome.is_valid())
     row_numbers = np.flatnonzero(np.asarray(outcome.is_valid())) + 1
     return Labelled(pa.table(table), row_numbers, tuple(features), target, group, time, weight)

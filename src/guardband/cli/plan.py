@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from guardband.cli.console import Voice, table
+from guardband.cli.console import Speaker, table
 from guardband.cli.options import Json, Quiet
 
 SIZES = (50, 100, 200, 500, 1000, 2000, 5000, 10_000, 50_000)
@@ -66,7 +66,7 @@ def plan(
 
     `guardband plan --level 0.9 --rows 1000`
     """
-    voice = Voice(quiet, as_json)
+    speaker = Speaker(quiet, as_json)
     needs = needed(level, delta, epsilon, candidates)
     sizes = sorted(set(rows)) if rows else list(SIZES)
     promises = [promise for n in sizes for promise in promised(level, delta, n)]
@@ -75,7 +75,7 @@ def plan(
         shown = table("promise", "method", "calibration rows", right=(2,), title=f"Rows needed for {percent}")
         for need in needs:
             shown.add_row(need.promise, need.method, f"{need.rows:,}")
-        voice.tell(shown)
+        speaker.tell(shown)
     shown = table(
         "rows", "guarantee", "rank", "expected", f"at least, {sure} sure", "length",
         right=range(6), title=f"What calibration rows give for {percent}",
@@ -84,15 +84,15 @@ def plan(
         shown.add_row(
             f"{own.rows:,}", own.guarantee, f"{own.rank:,}", *map(_share, (own.expected, own.bound)), _length(own)
         )
-    voice.tell(shown)
-    voice.tell(
+    speaker.tell(shown)
+    speaker.tell(
         "expected: coverage on average over calibrations. at least: that of the calibration that you get, except with "
         f"probability {delta:.10g}. length: of the interval if the response is Gaussian, 1 for exactly {percent}.\n"
     )
     pac = [own for own in promises if own.guarantee == "pac"]
-    voice.tell(f"Length of the pac interval ({sure} sure of at least {percent}) by calibration rows:")
-    voice.tell(bars([(f"{own.rows:,}", own.length) for own in pac], ascii_only=not _has_blocks()))
-    voice.tell_json(
+    speaker.tell(f"Length of the pac interval ({sure} sure of at least {percent}) by calibration rows:")
+    speaker.tell(bars([(f"{own.rows:,}", own.length) for own in pac], ascii_only=not _has_blocks()))
+    speaker.tell_json(
         {
             "level": level,
             "delta": delta,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from guardband.cli.console import Voice
+from guardband.cli.console import Speaker
 from guardband.cli.options import Device, Json, Quiet, levels_in
 from guardband.cli.paths import need_writable
 from guardband.words import listed
@@ -51,7 +51,7 @@ def predict(
     from guardband.data.files import STANDARD
     from guardband.data.table_writer import format_of
 
-    voice = Voice(quiet, as_json)
+    speaker = Speaker(quiet, as_json)
     ending = format_of(output)
     if as_json and output == STANDARD:
         raise ValueError("--json and the table cannot both go to standard output: write the table to a file by -o.")
@@ -63,16 +63,16 @@ def predict(
     model = load(model_path, device=device)
     inputs = Inputs.of(model, disk)
     if disk.dialect is not None and disk.dialect.is_latin:
-        voice.note(f"Some text of {disk.label} is not UTF-8: {LATIN}")
+        speaker.note(f"Some text of {disk.label} is not UTF-8: {LATIN}")
     if inputs.extra:
         some = "1 column is" if len(inputs.extra) == 1 else f"{len(inputs.extra):,} columns are"
-        voice.note(f"{some} no input of the model, and kept: {listed(inputs.extra)}.")
+        speaker.note(f"{some} no input of the model, and kept: {listed(inputs.extra)}.")
     began = time.monotonic()
-    rows, added = _write(model, disk, inputs, levels_in(level) if level else None, place, ending, voice)
+    rows, added = _write(model, disk, inputs, levels_in(level) if level else None, place, ending, speaker)
     seconds = time.monotonic() - began
     if place is not None:
-        voice.note(f"{rows:,} rows in {seconds:.1f} s: {place} has {', '.join(added)} beside its own columns.")
-    voice.tell_json({"output": output, "rows": rows, "added": added, "extra": list(inputs.extra), "seconds": seconds})
+        speaker.note(f"{rows:,} rows in {seconds:.1f} s: {place} has {', '.join(added)} beside its own columns.")
+    speaker.tell_json({"output": output, "rows": rows, "added": added, "extra": list(inputs.extra), "seconds": seconds})
 
 
 def _write(
@@ -82,7 +82,7 @@ def _write(
     level: Any,
     place: Path | None,
     ending: str,
-    voice: Voice,
+    speaker: Speaker,
 ) -> tuple[int, list[str]]:
     """Write the table; return how many rows it has, and which columns were added."""
     from guardband.cli.stream import predict_into
@@ -96,7 +96,7 @@ def _write(
         nonlocal rows, added
         with (
             open_writer(path, ending, separator) as writer,
-            voice.progress("Predicting", disk.total, in_bytes=disk.is_text) as advance,
+            speaker.progress("Predicting", disk.total, in_bytes=disk.is_text) as advance,
         ):
             for written, done in predict_into(writer, model, disk, inputs, level):
                 rows = written

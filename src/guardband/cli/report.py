@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from guardband.cli.console import Voice
+from guardband.cli.console import Speaker
 from guardband.cli.options import Json, Quiet
 from guardband.cli.paths import make_folder, need_writable
 
@@ -34,12 +34,12 @@ def report(
 
     Example: `guardband report sales.guardband -o sales.html --figures figures`
     """
-    voice = Voice(quiet, as_json)
+    speaker = Speaker(quiet, as_json)
     page, drawn = (_of_run if source.is_dir() else _of_model)(source, output, figures)
-    voice.tell(f"Page: {page}")
+    speaker.tell(f"Page: {page}")
     if figures is not None:
-        voice.tell(f"Figures: {len(drawn)} files in {figures}")
-    voice.tell_json({"page": str(page), "figures": [str(path) for path in drawn]})
+        speaker.tell(f"Figures: {len(drawn)} files in {figures}")
+    speaker.tell_json({"page": str(page), "figures": [str(path) for path in drawn]})
 
 
 def _of_model(source: Path, output: Path | None, figures: Path | None) -> tuple[Path, list[Path]]:

@@ -42,8 +42,8 @@ def reproduce(
     Parquet, figures as SVG and PNG, and all of it on one page, index.html.
     """
     from guardband.data.packages import need_packages
+    from guardband.experiments.reproduce.cells import EXPERIMENTS, cells_of
     from guardband.experiments.reproduce.folder import Folder
-    from guardband.experiments.reproduce.plan import EXPERIMENTS, plan
     from guardband.experiments.reproduce.report import report
     from guardband.experiments.reproduce.run import machine, need_data, run
 
@@ -52,7 +52,7 @@ def reproduce(
     about = machine(device)
     cells = []
     for name in EXPERIMENTS if experiment is Experiment.all else (experiment.value,):
-        own = plan([name], quick, repetitions)
+        own = cells_of([name], quick, repetitions)
         try:
             need_data(own, data_dir)
         except (FileNotFoundError, ModuleNotFoundError) as error:

@@ -99,7 +99,7 @@
     for (let i = 0; i < rows.sampled; i++) if (accepts(i)) out.push(i);
     return out;
   };
-  const accepts = (i) => !filter || rows.places[filter.family][i] === filter.place;
+  const accepts = (i) => !filter || rows.strata[filter.family][i] === filter.place;
   const range = (() => {
     const ends = [...rows.lower[rows.headline], ...rows.upper[rows.headline], ...rows.y].filter((v) => v !== null).sort((a, b) => a - b);
     const low = quantile(ends, 0.002), high = quantile(ends, 0.998), pad = (high - low || 1) * 0.04;

@@ -21,14 +21,14 @@ Rows = NDArray[np.intp]
 TABLE_ROWS = 20
 CELLS = 24
 LONGEST_CELL = 32
-PLACES = "0123456789abcdefghijklmnopqrstuvwxyz"
+DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 def rows_of(evidence: Evidence, findings: Audit, families: list[Family], most: int) -> dict[str, Any]:
     """Return rows for the plots and tables: the first ``sampled`` are a random sample, in the order of the point.
 
     ``lower`` and ``upper`` hold a list for each of ``levels``, and ``inside`` a text of 0 and 1: which outcomes lie in
-    their interval is decided before numbers are rounded for the page. ``places`` has a character for each row.
+    their interval is decided before numbers are rounded for the page. ``strata`` has a character for each row.
     """
     headline = evidence.headline
     width = headline.upper - headline.lower
@@ -49,7 +49,7 @@ def rows_of(evidence: Evidence, findings: Audit, families: list[Family], most: i
         "levels": levels,
         "headline": levels.index(findings.levels[0].level),
         "sampled": len(sample),
-        "row": evidence.places[shown].tolist(),
+        "row": evidence.row_numbers[shown].tolist(),
         "y": short(y),
         "point": short(headline.point[shown]),
         "lower": [short(ends) for ends in lower.T],
@@ -59,7 +59,7 @@ def rows_of(evidence: Evidence, findings: Audit, families: list[Family], most: i
         "beyond": short(beyond[shown]),
         "columns": [column.name for column in columns],
         "cells": [list(cells) for cells in zip(*texts, strict=True)],
-        "places": {family.key: "".join(PLACES[i] for i in family.places[shown]) for family in families},
+        "strata": {family.key: "".join(DIGITS[i] for i in family.stratum_of[shown]) for family in families},
         "widest": [place[row] for row in widest.tolist()],
         "missed": [place[row] for row in missed.tolist()],
     }

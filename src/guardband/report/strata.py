@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
-from guardband.report.rows import PLACES
+from guardband.report.rows import DIGITS
 from guardband.words import number, percent
 
 FLAGS = {"low": "below", "high": "above"}
@@ -35,7 +35,7 @@ def strata_table(family: Mapping[str, Any], aim: float, caption: str = "") -> st
         style = f"--low:{at(own['low'] / n)};--high:{at(own['high'] / n)};--at:{at(own['share'])};--aim:{at(aim)}"
         lines.append(
             f'<tr class="{own["flag"] or ""}"><th scope="row"><button type="button" class="pick" aria-pressed="false" '
-            f'data-family="{family["key"]}" data-place="{PLACES[i]}" data-words="{escape(words)}">'
+            f'data-family="{family["key"]}" data-place="{DIGITS[i]}" data-words="{escape(words)}">'
             f'{escape(own["label"])}</button></th><td class="graph">'
             f'<span class="track" aria-hidden="true" style="{style}">'
             f'<i class="range"></i><i class="aim"></i><i class="at"></i></span></td><td>{percent(own["share"])}</td>'

@@ -14,10 +14,10 @@ import torch
 from typer.testing import CliRunner
 
 from guardband.cli import app, main
-from guardband.experiments.reproduce import plan as planning
+from guardband.experiments.reproduce import cells
+from guardband.experiments.reproduce.cells import Cell
 from guardband.experiments.reproduce.contest import contest
 from guardband.experiments.reproduce.folder import RESULTS, Folder
-from guardband.experiments.reproduce.plan import Cell
 from guardband.experiments.reproduce.run import run
 from guardband.experiments.reproduce.setting import EVERYONE, Setting
 
@@ -99,7 +99,7 @@ def test_a_folder_of_another_run_is_refused(tmp_path):
 
 
 def test_the_command_writes_everything(tmp_path, monkeypatch):
-    monkeypatch.setattr(planning, "plan", lambda wanted, quick, repetitions: CELLS if wanted == ["simulation"] else [])
+    monkeypatch.setattr(cells, "cells_of", lambda wanted, quick, repetitions: CELLS if wanted == ["simulation"] else [])
     out = tmp_path / "out"
     result = CliRunner().invoke(app, ["reproduce", "simulation", "--quick", "-o", str(out), "--device", "cpu"])
     assert result.exit_code == 0, result.output
@@ -221,8 +221,8 @@ def test_all_leaves_out_what_needs_a_login_and_says_so(tmp_path, monkeypatch):
     def some(wanted, quick, repetitions):
         return CELLS[:1] if wanted == ["simulation"] else [replace(CELLS[0], experiment=wanted[0])]
 
-    monkeypatch.setattr(planning, "plan", some)
-    monkeypatch.setattr(planning, "EXPERIMENTS", ("simulation", "house"))
+    monkeypatch.setattr(cells, "cells_of", some)
+    monkeypatch.setattr(cells, "EXPERIMENTS", ("simulation", "house"))
     command = ["reproduce", "all", "--quick", "-o", str(tmp_path / "out"), "--data-dir", str(tmp_path / "none")]
     result = CliRunner().invoke(app, command)
     assert result.exit_code == 0, result.output

@@ -1,1 +1,1 @@
-"""The paper's experiments, all of them, from one plan."""
+"""The paper's experiments, all of them, in cells."""

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from guardband.data.files import write_whole
+from guardband.experiments.reproduce.cells import Cell
 from guardband.experiments.reproduce.contest import Outcome, Row
-from guardband.experiments.reproduce.plan import Cell
 
 if TYPE_CHECKING:
     import pandas as pd

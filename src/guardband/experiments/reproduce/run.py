@@ -1,4 +1,4 @@
-"""Runs a plan: cell after cell or several at a time, with progress over the whole, from where it stopped."""
+"""Runs cells, one after another or several at a time, with progress over the whole, from where it stopped."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 from guardband import __version__
 from guardband.experiments.reproduce.boneage import need_images
+from guardband.experiments.reproduce.cells import REAL, Cell
 from guardband.experiments.reproduce.contest import Outcome, Share, contest
 from guardband.experiments.reproduce.finetune import fine_tune
 from guardband.experiments.reproduce.folder import Folder
-from guardband.experiments.reproduce.plan import REAL, Cell
 from guardband.experiments.sources import data_file
 from guardband.learning.options import resolve_device
 
@@ -128,7 +128,7 @@ def _run_cell(
 def _shown(
     cells: Sequence[Cell], left: Sequence[Cell], verbose: bool | None
 ) -> Iterator[Callable[[Cell, float], None]]:
-    """Show how far the whole plan is, in a terminal or if asked, and give what tells the share of a cell."""
+    """Show how far all cells are, in a terminal or if asked, and give what tells the share of a cell."""
     console = Console(stderr=True)
     shown = sys.stderr.isatty() if verbose is None else verbose
     columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn()

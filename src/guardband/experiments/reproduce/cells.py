@@ -1,4 +1,4 @@
-"""The plan: all cells of an experiment, in the paper's size or a quick one."""
+"""Cells: all parts of an experiment, in the paper's size or a quick one."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Cell:
 
     @property
     def cost(self) -> float:
-        """A rough share of the plan's time."""
+        """A rough share of the time of all cells."""
         heads = {"conf-nn": 0.1}.get(self.setting.contestants[0].method, 1.0)
         networks = len(self.setting.decays) * self.setting.copies * heads
         return len(self.repetitions) * (self.n or 20_000) * networks * len(self.setting.hidden)
@@ -65,7 +65,7 @@ class Cell:
         return [simulated(self.n, r, seed, self.n_test) for r in self.repetitions]
 
 
-def plan(experiments: Sequence[str], quick: bool = False, repetitions: int | None = None) -> list[Cell]:
+def cells_of(experiments: Sequence[str], quick: bool = False, repetitions: int | None = None) -> list[Cell]:
     """Return the cells of some experiments; ``repetitions`` sets their number in place of the paper's."""
     cells: list[Cell] = []
     for experiment in experiments:

@@ -9,9 +9,9 @@ import torch
 import guardband as gb
 from guardband.data.artificial import PaperModel
 from guardband.data.table import read_table
+from guardband.experiments.reproduce.cells import EXPERIMENTS, REAL, Cell, cells_of
 from guardband.experiments.reproduce.contest import contest
 from guardband.experiments.reproduce.folder import Folder
-from guardband.experiments.reproduce.plan import EXPERIMENTS, REAL, Cell, plan
 from guardband.experiments.reproduce.problem import partitioned, simulated
 from guardband.experiments.reproduce.run import outcome
 from guardband.experiments.reproduce.setting import CONF_NN, EVERYONE, FOLDS, PAV, TAUS, Setting
@@ -26,7 +26,7 @@ def nothing(share):
 def every_setting(quick):
     """One small cell for each setting of the plan: the same code on few rows and epochs."""
     seen = {}
-    for cell in plan(EXPERIMENTS, quick=quick):
+    for cell in cells_of(EXPERIMENTS, quick=quick):
         epochs = "cv" if cell.setting.epochs == "cv" else 1 if cell.setting.fine_tune else 2
         few = 60 if cell.experiment == "boneage" else 800
         small = replace(cell.setting, max_epochs=2, epochs=epochs, hidden=(4,) * len(cell.setting.hidden))
@@ -50,7 +50,7 @@ def test_every_cell_of_the_plan_runs(cell, data_dir, kept, monkeypatch):
 
 
 def test_the_plan_has_the_papers_sizes():
-    cells = plan(EXPERIMENTS)
+    cells = cells_of(EXPERIMENTS)
     by_name = {cell.name: cell for cell in cells}
     assert len(by_name) == len(cells)
     figure1 = by_name["simulation-tuned-0"]
@@ -68,7 +68,7 @@ def test_the_plan_has_the_papers_sizes():
         assert own[0].setting.hidden == (100,)
     assert TAUS == (0.1, 0.09, 0.08, 0.07, 0.06, 0.05, 0.04, 0.03, 0.02, 0.01)
     assert all(cell.setting.recipe.learning_rate == 0.01 for cell in cells if cell.setting.name != "ours")
-    few = plan(["bike"], repetitions=2)
+    few = cells_of(["bike"], repetitions=2)
     assert {cell.repetitions for cell in few} == {(0, 1)}
 
 
@@ -175,5 +175,5 @@ def test_names_serve_as_folders():
 def test_the_committed_run_is_complete():
     """A plan that has changed must be run again."""
     folder = Folder(Path(__file__).parents[3] / "paper")
-    assert [cell.name for cell in plan(EXPERIMENTS) if not folder.is_done(cell)] == []
+    assert [cell.name for cell in cells_of(EXPERIMENTS) if not folder.is_done(cell)] == []
     assert folder.about()["settings"]["seed"] == 0
