@@ -8,11 +8,11 @@ from guardband.bands.predicted import Predicted as Predicted
 from guardband.bands.predicted import PredictedGaussian as PredictedGaussian
 from guardband.bands.predicted import PredictedInterval as PredictedInterval
 from guardband.bands.predicted import PredictedPoint as PredictedPoint
-from guardband.bands.promise import MarginalPromise as MarginalPromise
 from guardband.bands.promise import NoPromise as NoPromise
-from guardband.bands.promise import PacPromise as PacPromise
 from guardband.bands.promise import Promise as Promise
-from guardband.bands.promise import RankPromise as RankPromise
+from guardband.bands.rank_promise import MarginalPromise as MarginalPromise
+from guardband.bands.rank_promise import PacPromise as PacPromise
+from guardband.bands.rank_promise import RankPromise as RankPromise
 from guardband.calibration.conformal import Conformal as Conformal
 from guardband.calibration.cut import Cut as Cut
 from guardband.calibration.cut import MarginalCut as MarginalCut

@@ -10,7 +10,7 @@ import pytest
 
 import guardband as gb
 from guardband.bands.law import Law
-from guardband.bands.promise import RankPromise
+from guardband.bands.rank_promise import RankPromise
 from guardband.bands.ranks import average_coverage, coverage_bound, marginal_rank, order_statistic
 from guardband.calibration.rule import Calibration
 from laws import SIGNIFICANCE, total_count_band

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from guardband.bands import pav_promise, rank_promise  # noqa: F401  their kinds are known once they are loaded
 from guardband.bands.promise import DELTA, Promise
 
 T = TypeVar("T")

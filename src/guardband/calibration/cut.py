@@ -14,7 +14,8 @@ import numpy as np
 
 from guardband.bands.levels import Levels
 from guardband.bands.predicted import Context
-from guardband.bands.promise import DELTA, MarginalPromise, PacPromise, Promise
+from guardband.bands.promise import DELTA, Promise
+from guardband.bands.rank_promise import MarginalPromise, PacPromise
 from guardband.bands.ranks import marginal_rank, order_statistic, pac_rank
 from guardband.calibration.rule import Calibration, Remark
 from guardband.calibration.summary import Array

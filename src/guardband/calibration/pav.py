@@ -9,9 +9,9 @@ from typing import Any, Literal
 import numpy as np
 
 from guardband.bands.levels import Levels
+from guardband.bands.pav_promise import PavAim, PavPromise, PavRule
 from guardband.bands.predicted import Context, PredictedInterval
-from guardband.bands.promise import DELTA, PavAim, PavPromise
-from guardband.bands.promise import PavRule as PavRule
+from guardband.bands.promise import DELTA
 from guardband.bands.ranks import average_rank, pac_rank, selection_rank
 from guardband.calibration.rule import Calibration, Ends, Remark, Rule, refuse_other_levels
 from guardband.calibration.summary import Array, Summary

@@ -12,9 +12,10 @@ from sklearn.exceptions import NotFittedError
 from guardband.bands.certificate import Certificate
 from guardband.bands.intervals import Intervals
 from guardband.bands.levels import Level
+from guardband.bands.pav_promise import PavRule
 from guardband.bands.predicted import Context, Predicted, PredictedInterval
 from guardband.calibration.calibrated import Block, Calibrated, OnInsufficient
-from guardband.calibration.pav import Average, PavRule
+from guardband.calibration.pav import Average
 from guardband.data.table import from_tensor
 from guardband.data.target import read_target
 from guardband.methods.method import Guarantee, Method, Request

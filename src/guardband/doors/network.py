@@ -17,9 +17,10 @@ from torch.utils.data import DataLoader, Dataset
 
 from guardband.bands.certificate import Certificate
 from guardband.bands.levels import Level
+from guardband.bands.pav_promise import PavRule
 from guardband.bands.predicted import Context, Predicted
 from guardband.calibration.calibrated import Block, Calibrated, OnInsufficient
-from guardband.calibration.pav import Average, PavRule
+from guardband.calibration.pav import Average
 from guardband.calibration.rule import Rule
 from guardband.calibration.summary import Summary
 from guardband.data.fingerprint import Prints, refuse_overlap, repeats_in_words

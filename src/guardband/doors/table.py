@@ -17,9 +17,10 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from guardband.bands.certificate import Certificate
 from guardband.bands.intervals import Intervals
 from guardband.bands.levels import Level
+from guardband.bands.pav_promise import PavRule
 from guardband.bands.predicted import Context
 from guardband.calibration.calibrated import Calibrated, OnInsufficient
-from guardband.calibration.pav import Average, PavRule
+from guardband.calibration.pav import Average
 from guardband.data.encoder import PlainNumbers
 from guardband.data.fingerprint import Prints, count_overlap, fingerprints, refuse_overlap
 from guardband.data.reference import Reference

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal, get_args
 
 from guardband.bands.levels import Levels
+from guardband.bands.pav_promise import PavRule
 from guardband.bands.promise import DELTA
 from guardband.calibration.calibrated import OnInsufficient
 from guardband.calibration.cut import Cut, MarginalCut, PacCut
-from guardband.calibration.pav import Average, PavRule
+from guardband.calibration.pav import Average
 from guardband.calibration.rule import Rule
 from guardband.nn.heads import Head
 from guardband.nn.loss import Point

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from guardband.calibration.pav import PavRule
+from guardband.bands.pav_promise import PavRule
 from guardband.learning.architecture import Architecture
 from guardband.methods.method import Method, Request
 from guardband.methods.registry import method_named

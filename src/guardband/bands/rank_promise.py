@@ -1,0 +1,177 @@
+"""What follows from a rank that was fixed beforehand: on average over calibration rows, or given those at hand."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from guardband.bands.law import Expectation, Law
+from guardband.bands.promise import DELTA, EXCHANGEABLE, Promise, joined, levels_in_words
+from guardband.bands.ranks import average_coverage, coverage_bound, simultaneous_bound
+from guardband.words import at_least, level_name
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankPromise(Promise):
+    """What follows from a rank fixed beforehand: coverage given the data is Beta(rank, n + 1 - rank), or larger.
+
+    ``rank`` is the number of calibration rows that the interval was asked to contain; it exceeds ``n_calibration``
+    where the interval is infinite. ``joint`` says that all levels hold at once, and ``chosen_after`` that the level was
+    chosen after calibration. A subclass says whether the level is promised ``on_average``, or, with probability
+    1 - ``delta``, of new rows given the data.
+    """
+
+    rank: tuple[int, ...]
+    joint: bool = False
+    chosen_after: bool = False
+
+    @property
+    @abstractmethod
+    def on_average(self) -> bool:
+        """Whether the level holds on average over calibration rows, not given the ones at hand."""
+
+    def shares(self) -> tuple[float, ...]:
+        """Return what is promised of new rows given the data, unless it is on average: the level."""
+        return self.confidence_level
+
+    def law(self, i: int) -> Law:
+        """Return the law of the number of covered rows at a level."""
+        return Law((self.rank[i], self.n_calibration))
+
+    def expected_coverage(self) -> tuple[float, ...]:
+        """Return rank / (n + 1), and 1 for the whole line."""
+        return self._unless_whole(lambda i: average_coverage(self.rank[i], self.n_calibration))
+
+    def coverage_bound(self, delta: float) -> tuple[float, ...]:
+        """Return the delta-quantile of Beta(rank, n + 1 - rank), and 1 for the whole line; each level apart.
+
+        For a level that was chosen after calibration it is a bound that holds for all levels at once.
+        """
+        bound = simultaneous_bound if self.chosen_after else coverage_bound
+        return self._unless_whole(lambda i: bound(delta, self.rank[i], self.n_calibration))
+
+    def expectations(self) -> tuple[Expectation, ...]:
+        """Return the laws of each level.
+
+        On average: the law of the rank. Otherwise the promise is that coverage given the data is at least a share,
+        but for a few calibration sets. Bin(m, share) alone would call these broken, and the law of the rank alone
+        would call models broken that are at the share: the count is tested by both.
+        """
+        out = []
+        for i, (level, whole) in enumerate(zip(self.confidence_level, self.whole_line, strict=True)):
+            law, share = (Law(), 1.0) if whole else (self.law(i), None if self.on_average else self.shares()[i])
+            tests = (law,) if whole or share is None else (law, Law(share=share))
+            out.append(Expectation(level, law, tests, share))
+        return tuple(out)
+
+    def lines(self, method: str) -> list[str]:
+        """Return promise, how, coverage, assumption, and what is not promised."""
+        confidence = level_name(1 - self._delta)
+        out = [
+            self.sentence(),
+            self.how(method),
+            f"Coverage: at least {joined(map(at_least, self.expected_coverage()))} expected; given these calibration "
+            f"rows at least {joined(map(at_least, self.coverage_bound(self._delta)))}, with {confidence} "
+            "confidence.",
+            f"Assumes: {self._assumptions()}.",
+            "Not promised: coverage for one particular x or group, nor for rows from elsewhere or later "
+            "if the data have changed.",
+        ]
+        if self.chosen_after:
+            out.append(
+                "Note: this level was chosen after calibration. If the choice was made by looking at the "
+                "intervals, only the bound given the data, which holds for all levels at once, remains."
+            )
+        return out
+
+    def sentence(self) -> str:
+        """Return the promise."""
+        several = " (all levels at once)" if self.joint else " (each level apart)"
+        several = several if len(self.confidence_level) > 1 else ""
+        levels = levels_in_words(self)
+        if self.on_average:
+            return (
+                f"Promise: a new row falls inside its interval with probability at least {levels}{several}, "
+                "averaged over the draw of the calibration rows."
+            )
+        kept, asked = joined(map(at_least, self.shares())), ""
+        if self.shares() == self.confidence_level:
+            kept = levels
+        else:
+            asked = f", where {levels} was asked for"
+        return (
+            f"Promise: with probability at least {level_name(1 - self._delta)} over the draw of the calibration "
+            f"rows{several}, the intervals cover at least {kept} of all new rows{asked}."
+        )
+
+    def how(self, method: str) -> str:
+        """Return where the interval comes from."""
+        whole = " The interval is the whole line." if any(self.whole_line) else ""
+        ranks = joined(f"{k:,}" for k in self.rank)
+        return f"How: {method}, cut at rank {ranks} of {self.n_calibration:,} held-out scores.{whole}"
+
+    def headline(self, method: str) -> str:
+        """Return the promise of the first level in one or two plain sentences."""
+        first, *others = self.confidence_level
+        further = f" The same holds for {', '.join(map(level_name, others))}, each with intervals of its own."
+        if self.on_average:
+            chance = level_name(first)
+            said = f"A new row from the same source falls inside its interval with probability at least {chance}."
+        else:
+            said = (
+                f"With {level_name(round(1 - self._delta, 10))} confidence, at least "
+                f"{_floored(self.shares()[0])} of all new rows from the same source fall inside their intervals."
+            )
+        return said + (further if others else "")
+
+    def not_promised(self) -> list[str]:
+        """Return what nobody can promise without further assumptions, and what a level on average does not say."""
+        out = [
+            "Coverage for one particular row: the share holds over all rows together, and for a given x it may be "
+            "lower.",
+            "Coverage within a group: some group may be covered less often, as others are covered more often.",
+            "Coverage for rows from elsewhere or from later, if the data have changed: new rows must come from the "
+            "source that the calibration rows came from.",
+            "Short intervals, or good point predictions.",
+        ]
+        if self.assumption == EXCHANGEABLE:
+            out.append(
+                "The level for each calibration set: it holds on average over them. Given the one at hand, coverage is "
+                f"at least {_floored(self.coverage_bound(DELTA)[0])} with 90% confidence, if rows are independent."
+            )
+        return out
+
+    @property
+    def _delta(self) -> float:
+        return DELTA if self.delta is None else self.delta
+
+    def _assumptions(self) -> str:
+        if self.assumption != EXCHANGEABLE:
+            return self.assumption
+        return f"{EXCHANGEABLE}; for the bound given the calibration rows, independent and identically distributed"
+
+    def _unless_whole(self, value: Callable[[int], float]) -> tuple[float, ...]:
+        return tuple(1.0 if whole else value(i) for i, whole in enumerate(self.whole_line))
+
+
+@dataclass(frozen=True, kw_only=True)
+class MarginalPromise(RankPromise):
+    """A new row falls inside with at least the level's probability, averaged over calibration rows (Theorem 1)."""
+
+    kind = "marginal"
+    assumption = EXCHANGEABLE
+    on_average = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class PacPromise(RankPromise):
+    """With probability 1 - delta over calibration rows, at least the level's share of new rows falls inside."""
+
+    kind = "pac"
+    on_average = False
+
+
+def _floored(share: float) -> str:
+    return level_name(math.floor(1e4 * share) / 1e4)
