@@ -1,5 +1,6 @@
 """What holds the package together: imports run one way and in no circle, public names stay, imports stay cheap."""
 
+import re
 import subprocess
 import sys
 from graphlib import CycleError, TopologicalSorter
@@ -184,3 +185,15 @@ def test_the_public_names_load_little_beside_torch_and_scikit_learn():
     """No optional package, and of torch, scikit-learn and scipy no part that they do not load themselves."""
     everything = loaded_by("import guardband as gb; [getattr(gb, name) for name in gb.__all__]")
     assert heads(everything - loaded_by("import torch, sklearn")) <= BESIDE_TORCH_AND_SCIKIT_LEARN
+
+
+def test_no_file_but_a_promises_own_asks_for_its_kind():
+    asks = re.compile(r"(certificate_?|promise)\.kind\b|isinstance\([^)]*Promise|\.kind\b.*\"(none|marginal|pac|pav)\"")
+    own = {"promise", "rank_promise", "pav_promise", "certificate"}
+    found = [
+        f"{path.name}: {line.strip()}"
+        for path in PACKAGE.files.values()
+        for line in path.read_text().splitlines()
+        if path.stem not in own and asks.search(line)
+    ]
+    assert not found

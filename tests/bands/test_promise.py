@@ -10,6 +10,7 @@ import pytest
 import guardband as gb
 from guardband.bands.law import Expectation, Law
 from guardband.bands.promise import NoPromise, Promise
+from guardband.bands.rank_promise import MarginalPromise
 from promised import promise
 
 TWO = {"level": (0.9, 0.5), "n": 1000}
@@ -145,3 +146,20 @@ def test_an_unknown_kind_is_refused_with_what_to_do():
     entries = MADE["marginal"].to_dict() | {"kind": "bespoke"}
     with pytest.raises(ValueError, match="no promise of the kind 'bespoke' here: import the module that defines it"):
         Promise.from_dict(entries)
+
+
+def test_a_promise_needs_a_kind_of_its_own_that_is_not_guardbands():
+    numbers = {"confidence_level": (0.9,), "n_calibration": 9, "whole_line": (False,), "rank": (9,)}
+
+    @dataclass(frozen=True, kw_only=True)
+    class Nameless(MarginalPromise):
+        pass
+
+    with pytest.raises(TypeError, match="needs a kind of its own"):
+        Nameless(**numbers)
+    with pytest.raises(TypeError, match="'marginal' is guardband's own"):
+
+        class Usurper(MarginalPromise):
+            kind = "marginal"
+
+    assert Promise.kinds["marginal"] is MarginalPromise

@@ -12,7 +12,9 @@ import guardband as gb
 from guardband.bands.law import Law
 from guardband.bands.rank_promise import RankPromise
 from guardband.bands.ranks import average_coverage, coverage_bound, marginal_rank, order_statistic
+from guardband.calibration.cut import MarginalCut, PacCut
 from guardband.calibration.rule import Calibration
+from guardband.planning import marginal_rows, pac_rows
 from laws import SIGNIFICANCE, total_count_band
 
 
@@ -160,3 +162,44 @@ def test_another_level_comes_from_the_same_rows_and_says_that_it_was_chosen_afte
 def test_pav_which_ranks_no_scores_refuses_a_cut():
     with pytest.raises(ValueError, match="pav picks one of several networks and takes no cut"):
         gb.BandCalibrator("pav", taus=[0.1], guarantee=GroupCut())
+
+
+@pytest.mark.parametrize("numbers", [(5,), (0.0,), (0.1, 0)])
+def test_a_pac_cut_takes_numbers_that_can_be(numbers):
+    with pytest.raises(ValueError, match="PacCut takes a delta between 0 and 1"):
+        PacCut(*numbers)
+
+
+@pytest.mark.parametrize("cut", [MarginalCut(), PacCut(), PacCut(0.01, 3)], ids=repr)
+@pytest.mark.parametrize("level", ["0.5", "0.9", "0.99", "0.999"])
+def test_rows_needed_are_the_fewest_for_a_finite_interval(cut, level):
+    needed = cut._rows_needed(Fraction(level))
+    marginal = isinstance(cut, MarginalCut)
+    assert needed == (marginal_rows(Fraction(level)) if marginal else pac_rows(Fraction(level), cut.delta / cut.shares))
+
+
+def test_a_cut_that_needs_to_know_more_of_a_row_is_refused_before_training():
+    class Asking(MarginalCut):
+        uses = frozenset({"group"})
+
+    with pytest.raises(ValueError, match="only BandCalibrator takes"):
+        gb.IntervalRegressor(guarantee=Asking()).fit(np.zeros((50, 1)), np.zeros(50))
+
+
+def test_a_context_may_hold_lists():
+    assert gb.Context(group=["a", "b"]).rows(slice(1, 2)).group.tolist() == ["b"]
+
+
+def test_all_levels_at_once_is_said_of_those_that_share_delta_alone():
+    random = np.random.default_rng(0)
+    point, y = np.zeros(200), random.standard_normal(200)
+    joint = gb.BandCalibrator(confidence_level=[0.9, 0.8], guarantee="pac", joint=True)
+    joint.fit(point - 1, point, point + 1, y)
+    new = ([-1.0], [0.0], [1.0])
+    assert joint.certificate.promise.joint
+    assert "all levels at once" in str(joint.certificate)
+    later = joint.transform(*new, confidence_level=[0.3, 0.5, 0.7, 0.8]).certificate
+    assert not later.promise.joint
+    assert "each level apart" in str(later)
+    more = gb.BandCalibrator(confidence_level=[0.5, 0.7, 0.9], guarantee=PacCut(0.1, shares=2))
+    assert not more.fit(point - 1, point, point + 1, y).certificate.promise.joint

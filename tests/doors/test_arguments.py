@@ -68,3 +68,13 @@ def test_pav_has_a_delta_of_its_own():
 def test_tau_chooses_among_quantiles_and_nothing_else(outputs):
     with pytest.raises(ValueError, match="tau chooses a pair of quantiles, and outputs declares none"):
         network(outputs=outputs, tau=0.1)
+
+
+def test_delta_beside_a_cut_and_a_cut_for_another_option_are_refused():
+    cut = gb.extend.PacCut(0.05)
+    with pytest.raises(ValueError, match="delta has no effect"):
+        gb.BandCalibrator(guarantee=cut, delta=0.3)
+    with pytest.raises(ValueError, match="on_insufficient must be one of"):
+        gb.BandCalibrator(on_insufficient=cut)
+    with pytest.raises(ValueError, match=r"or a gb.Cut, such as PacCut\(\)"):
+        gb.BandCalibrator(guarantee=gb.extend.PacCut)

@@ -71,3 +71,11 @@ def test_a_stream_of_rows_calibrates():
     alone = gb.calibrate(NETWORK, (X, Y))
     assert guarded.certificate == alone.certificate
     np.testing.assert_allclose(guarded(X), alone(X), rtol=1e-6)
+
+
+def test_training_rows_are_known_again_whatever_the_kind_of_their_numbers():
+    x, y = torch.randn(200, 3), torch.randint(0, 50, (200,))
+    net = torch.nn.Sequential(torch.nn.Linear(3, 4), gb.nn.TripleHead(4))
+    for training in ((x, y), (x.double(), y.double()), (x, torch.where(y == 0, -0.0, y.float()))):
+        with pytest.raises(gb.OverlapError):
+            gb.calibrate(net, (x, y.float()), training=training)

@@ -99,7 +99,7 @@ def test_a_file_holds_no_code_so_an_own_network_is_brought_again(tmp_path):
         return nn.Sequential(nn.Linear(in_features, 8), nn.BatchNorm1d(8), gb.nn.TripleHead(8))
 
     X = np.random.default_rng(0).standard_normal((200, 3))
-    model = gb.IntervalRegressor(**PLAIN, network=build).fit(X, X.sum(1))
+    model = gb.IntervalRegressor(**PLAIN | {"hidden": None}, network=build).fit(X, X.sum(1))
     model.save(tmp_path / "m")
     with pytest.raises(gb.ModelFileError, match=r"a network of your own: pass it as load\(..., network=...\)"):
         gb.load(tmp_path / "m")
@@ -234,7 +234,7 @@ def test_another_network_or_method_than_saved_is_refused(tmp_path):
         name = "mine"
 
     X = np.random.default_rng(0).standard_normal((200, 3))
-    gb.IntervalRegressor(Mine(), **PLAIN, network=build(1)).fit(X, X.sum(1)).save(tmp_path / "m")
+    gb.IntervalRegressor(Mine(), **PLAIN | {"hidden": None}, network=build(1)).fit(X, X.sum(1)).save(tmp_path / "m")
     gb.load(tmp_path / "m", network=build(1), method=Mine())
     with pytest.raises(gb.ModelFileError, match="A state must fit the networks"):
         gb.load(tmp_path / "m", network=build(8), method=Mine())

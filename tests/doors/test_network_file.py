@@ -156,3 +156,47 @@ def test_a_cut_file_is_refused(saved, tmp_path):
     (tmp_path / "cut").write_bytes(saved.read_bytes()[:-10])
     with pytest.raises(gb.ModelFileError, match="damaged or cut short"):
         gb.load(tmp_path / "cut", network=bands())
+
+
+class Renamed(gb.Method):
+    """A method of the same name as one that was saved, with another score and guarantee."""
+
+    name, uses = "mine", frozenset()
+
+    def __init__(self, score, cut):
+        self.score, self.cut = score, cut
+
+    def networks(self, request):
+        return (gb.NetworkSpec(gb.extend.Triple(0.1)),)
+
+    def rule(self, request):
+        return gb.extend.Conformal(self.name, request.levels, self.score, self.cut)
+
+
+def test_a_method_or_guarantee_brought_to_a_file_must_be_the_one_that_was_saved(tmp_path):
+    x, y = torch.randn(200, 3), torch.randn(200)
+    net = torch.nn.Sequential(torch.nn.Linear(3, 4), gb.nn.TripleHead(4))
+    saved = Renamed(gb.extend.Scaled(), gb.extend.MarginalCut())
+    gb.calibrate(net, (x, y), saved).save(tmp_path / "net.guardband")
+    gb.load(tmp_path / "net.guardband", network=net, method=Renamed(gb.extend.Scaled(), gb.extend.MarginalCut()))
+    for other in (Renamed(gb.extend.Additive(), saved.cut), Renamed(saved.score, gb.extend.PacCut())):
+        with pytest.raises(gb.ModelFileError, match="was calibrated as"):
+            gb.load(tmp_path / "net.guardband", network=net, method=other)
+
+
+def test_tied_weights_are_saved_and_what_a_file_has_no_use_for_is_refused(tmp_path):
+    class Tied(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.one, self.two, self.head = torch.nn.Linear(3, 3), torch.nn.Linear(3, 3), gb.nn.TripleHead(3)
+            self.two.weight = self.one.weight
+
+        def forward(self, x):
+            return self.head(self.two(self.one(x)))
+
+    x, y = torch.randn(200, 3), torch.randn(200)
+    guarded = gb.calibrate(Tied(), (x, y))
+    guarded.save(tmp_path / "tied.guardband")
+    assert torch.equal(gb.load(tmp_path / "tied.guardband", network=Tied())(x), guarded(x))
+    with pytest.raises(gb.ModelFileError, match="remove outputs="):
+        gb.load(tmp_path / "tied.guardband", network=Tied(), outputs="gaussian")

@@ -143,3 +143,25 @@ def test_a_copy_refuses_what_its_original_refuses(refused):
         here.load_state_dict(refused["another level"])
     here.load_state_dict(guarded(seed=2).state_dict())
     assert torch.equal(here(X), guarded(seed=2)(X))
+
+
+def test_a_state_with_rounded_thresholds_is_refused():
+    x, y = torch.randn(200, 3), torch.randn(200)
+    guarded = gb.calibrate(torch.nn.Sequential(torch.nn.Linear(3, 4), gb.nn.TripleHead(4)), (x, y))
+    state = {name: t.bfloat16() if name.startswith("calibration.") else t for name, t in guarded.state_dict().items()}
+    with pytest.raises(ValueError, match="must keep its precision"):
+        guarded.load_state_dict(state)
+
+
+def test_a_cut_that_is_no_dataclass_exchanges_states():
+    class Own(gb.Cut):
+        word = "own"
+
+        def calibrate(self, *given):
+            return gb.extend.MarginalCut().calibrate(*given)
+
+    x, y = torch.randn(200, 3), torch.randn(200)
+    net = torch.nn.Sequential(torch.nn.Linear(3, 4), gb.nn.TripleHead(4))
+    one, two = (gb.calibrate(net, (x, y + shift), guarantee=Own()) for shift in (0, 1))
+    two.load_state_dict(one.state_dict())
+    assert torch.equal(one(x), two(x))

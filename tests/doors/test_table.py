@@ -25,7 +25,8 @@ QUICK = {"hidden": (16,), "epochs": 5, "random_state": 0}
 
 def quick(**asked):
     few = {"preset": "fast"} if asked.get("network", "tabular") == "tabular" else {}
-    return gb.IntervalRegressor(**QUICK | few | asked)
+    own = {"hidden": None} if callable(asked.get("network")) else {}
+    return gb.IntervalRegressor(**QUICK | few | own | asked)
 
 
 @pytest.fixture(scope="module")

@@ -1,10 +1,15 @@
 """What a user asks of an IntervalRegressor, checked and sorted."""
 
+from dataclasses import dataclass
+
+import numpy as np
 import pytest
 
 import guardband as gb
+from guardband.calibration.selection import ShortestCovering
 from guardband.data.artificial import PaperModel
 from guardband.learning.options import FitOptions
+from guardband.nn.heads import Median, NestedTriples, Triple
 
 X, Y = PaperModel(n_features=6).draw(300, seed=1)
 
@@ -30,3 +35,43 @@ def test_batches_and_patience_suit_the_rows():
 def test_a_preset_is_refused_for_other_networks(method, network, preset):
     with pytest.raises(ValueError, match=r'preset works with network="tabular" only. Remove preset='):
         gb.IntervalRegressor(method, network=network, preset=preset).fit(X, Y)
+
+
+def test_only_plain_triples_are_nested_in_one_network():
+    @dataclass(frozen=True)
+    class Own(Triple):
+        pass
+
+    class Several(gb.Method):
+        name = "several"
+
+        def __init__(self, *specs):
+            self.specs = specs
+
+        def networks(self, request):
+            return self.specs
+
+        def rule(self, request):
+            return ShortestCovering(self.name, request.levels, request.levels)
+
+    def heads(*specs):
+        options = FitOptions.of(gb.IntervalRegressor(Several(*specs)).get_params(deep=False))
+        return [type(spec.head) for spec in options.specs]
+
+    assert heads(gb.NetworkSpec(Triple(0.1)), gb.NetworkSpec(Triple(0.2))) == [NestedTriples]
+    assert heads(gb.NetworkSpec(Own(0.1))) == [Own]
+    assert heads(gb.NetworkSpec(Triple(0.1), 0.0), gb.NetworkSpec(Triple(0.1), 1.0)) == [Triple, Triple]
+    assert heads(gb.NetworkSpec(Triple(0.1)), gb.NetworkSpec(Triple(0.1), copy=1)) == [Triple, Triple]
+    with pytest.raises(ValueError, match="must be of one kind"):
+        heads(gb.NetworkSpec(Triple(0.1)), gb.NetworkSpec(Own(0.1)))
+    with pytest.raises(ValueError, match="needs lower, point and upper, and its networks predict a point"):
+        heads(gb.NetworkSpec(Median()))
+    with pytest.raises(ValueError, match="has its own shape"):
+        FitOptions.of(gb.IntervalRegressor(network=lambda n: None, dropout=0.5).get_params(deep=False))
+
+
+def test_what_fit_settled_of_the_promise_cannot_be_changed_before_calibrate():
+    x = np.random.default_rng(0).normal(size=(60, 2))
+    model = gb.IntervalRegressor("qreg-un", network="plain", epochs=1, calibration_size=None).fit(x, x[:, 0])
+    with pytest.raises(ValueError, match="confidence_level was changed after fit"):
+        model.set_params(confidence_level=0.5).calibrate(x + 1, x[:, 0])

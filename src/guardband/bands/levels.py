@@ -45,7 +45,7 @@ class Levels:
             name, given = "alpha", alpha
         else:
             name, given = "confidence_level", 0.9 if confidence_level is None else confidence_level
-        given = given.item() if isinstance(given, np.ndarray) and given.ndim == 0 else given
+        given = given[()] if isinstance(given, np.ndarray) and given.ndim == 0 else given
         scalar = isinstance(given, numbers.Real | str) or not isinstance(given, Iterable)
         entries = [given] if scalar else list(cast(Iterable[Level], given))
         if not entries:

@@ -160,6 +160,11 @@ class Context:
     fold: Any = None
     time: Any = None
 
+    def __post_init__(self) -> None:
+        for name, array in self.given().items():
+            if not hasattr(array, "detach"):  # of torch
+                object.__setattr__(self, name, np.asarray(array))
+
     def rows(self, index: Any) -> Context:
         """Return the context of some of the rows."""
         return replace(self, **{name: array[index] for name, array in self.given().items()})

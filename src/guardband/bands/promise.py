@@ -40,7 +40,14 @@ class Promise(ABC):
 
     def __init_subclass__(cls) -> None:
         if "kind" in vars(cls):
+            known = Promise.kinds.setdefault(cls.kind, cls)
+            if known.__module__.startswith("guardband.") and known is not cls:
+                raise TypeError(f"The kind {cls.kind!r} is guardband's own. Give {cls.__name__} another.")
             Promise.kinds[cls.kind] = cls
+
+    def __post_init__(self) -> None:
+        if Promise.kinds.get(self.kind) is not type(self):
+            raise TypeError(f"{type(self).__name__} needs a kind of its own: files find it again by that.")
 
     @abstractmethod
     def expected_coverage(self) -> tuple[float, ...]:
@@ -73,9 +80,7 @@ class Promise(ABC):
     @staticmethod
     def from_dict(entries: Mapping[str, Any]) -> Promise:
         """Return the promise that ``to_dict`` described."""
-        fields: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in entries.items()
-        }
+        fields: dict[str, Any] = {name: _tuples(value) for name, value in entries.items()}
         kind = fields.pop("kind")
         if kind not in Promise.kinds:
             raise ValueError(f"There is no promise of the kind {kind!r} here: import the module that defines it first.")
@@ -132,3 +137,7 @@ def joined(parts: Iterable[str]) -> str:
 def levels_in_words(promise: Promise) -> str:
     """Return all levels."""
     return joined(map(level_name, promise.confidence_level))
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, list | tuple) else value

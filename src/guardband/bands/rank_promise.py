@@ -136,7 +136,7 @@ class RankPromise(Promise):
             "source that the calibration rows came from.",
             "Short intervals, or good point predictions.",
         ]
-        if self.assumption == EXCHANGEABLE:
+        if self.on_average:
             out.append(
                 "The level for each calibration set: it holds on average over them. Given the one at hand, coverage is "
                 f"at least {_floored(self.coverage_bound(DELTA)[0])} with 90% confidence, if rows are independent."

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from bisect import bisect_left
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -20,7 +21,6 @@ from guardband.bands.ranks import marginal_rank, order_statistic, pac_rank
 from guardband.calibration.rule import Calibration, Remark
 from guardband.calibration.summary import Array
 from guardband.exceptions import DegenerateBandWarning
-from guardband.planning import marginal_rows, pac_rows
 
 
 class Cut(ABC):
@@ -52,10 +52,6 @@ class RankCut(Cut):
         """Return k."""
 
     @abstractmethod
-    def rows_needed(self, level: Fraction) -> int:
-        """Return the fewest rows for which k <= n."""
-
-    @abstractmethod
     def promise(self, **numbers: Any) -> Promise:
         """Return the promise, from the fields of a ``RankPromise``."""
 
@@ -66,7 +62,7 @@ class RankCut(Cut):
         thresholds = np.array([order_statistic(scores, k) for k in ranks])
         remarks = [
             Remark(
-                f"A {float(level):g} interval with guarantee {self.word!r} needs at least {self.rows_needed(level)} "
+                f"A {float(level):g} interval with guarantee {self.word!r} needs at least {self._rows_needed(level)} "
                 f"calibration rows, found {n}."
             )
             for level, k in zip(levels.values, ranks, strict=True)
@@ -87,6 +83,13 @@ class RankCut(Cut):
         )
         return Calibration({"threshold": thresholds}, promise, tuple(remarks))
 
+    def _rows_needed(self, level: Fraction) -> int:
+        """Return the fewest rows for which k <= n."""
+        high = 1
+        while self.rank(level, high) > high and high < 2**50:  # beyond, floating point cannot tell neighbours apart
+            high *= 2
+        return bisect_left(range(high), 0, key=lambda n: -int(self.rank(level, n) > n))
+
 
 @dataclass(frozen=True)
 class MarginalCut(RankCut):
@@ -97,10 +100,6 @@ class MarginalCut(RankCut):
     def rank(self, level: Fraction, n: int) -> int:
         """Return k."""
         return marginal_rank(level, n)
-
-    def rows_needed(self, level: Fraction) -> int:
-        """Return the fewest rows for which k <= n."""
-        return marginal_rows(level)
 
     def promise(self, **numbers: Any) -> MarginalPromise:
         """Return the promise on average."""
@@ -118,14 +117,15 @@ class PacCut(RankCut):
     delta: float = DELTA
     shares: int = 1
 
+    def __post_init__(self) -> None:
+        if not 0 < self.delta < 1 or self.shares < 1:
+            raise ValueError(f"PacCut takes a delta between 0 and 1 and a number of shares, found {self}.")
+
     def rank(self, level: Fraction, n: int) -> int:
         """Return k."""
         return pac_rank(level, n, self.delta / self.shares)
 
-    def rows_needed(self, level: Fraction) -> int:
-        """Return the fewest rows for which k <= n."""
-        return pac_rows(level, self.delta / self.shares)
-
     def promise(self, **numbers: Any) -> PacPromise:
         """Return the promise given the data."""
-        return PacPromise(**numbers, delta=self.delta, joint=self.shares > 1)
+        shared = 1 < len(numbers["confidence_level"]) <= self.shares and not numbers["chosen_after"]
+        return PacPromise(**numbers, delta=self.delta, joint=shared)

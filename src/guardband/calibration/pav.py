@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
 
-from guardband.bands.levels import Levels
 from guardband.bands.pav_promise import PavAim, PavPromise, PavRule
 from guardband.bands.predicted import Context, PredictedInterval
 from guardband.bands.promise import DELTA
 from guardband.bands.ranks import average_rank, pac_rank, selection_rank
-from guardband.calibration.rule import Calibration, Ends, Remark, Rule, refuse_other_levels
+from guardband.calibration.rule import Calibration, Ends, Remark, Rule, chosen_ends
 from guardband.calibration.summary import Array, Summary
-from guardband.calibration.unadjusted import chosen_ends
 from guardband.planning import average_fewest_rows, corollary_epsilon, corollary_fewest_rows, pac_rows
 
 Average = Literal["corollary", "sharp"]
@@ -97,11 +95,6 @@ class PavSelection(Rule):
         """Return the intervals that were chosen."""
         chosen = arrays["chosen"]
         return chosen_ends(self._shaped(predicted, xp), chosen.clip(0), xp, (chosen != WHOLE_LINE)[:, None])
-
-    def at(self, levels: Levels) -> PavSelection:
-        """Return the rule for some of its levels; others are refused, since pav's grid is tied to them."""
-        refuse_other_levels(self.method, self.levels, levels)
-        return replace(self, levels=levels)
 
     def _shaped(self, predicted: PredictedInterval, xp: Any) -> PredictedInterval:
         """Return the intervals, for the nested rule widened to contain all narrower ones."""

@@ -9,11 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from guardband.bands.levels import Levels
 from guardband.bands.predicted import Context, PredictedGaussian
-from guardband.calibration.rule import Calibration, Ends, Remark, Rule, picked_ends
+from guardband.calibration.rule import Calibration, Ends, Remark, Rule, picked_ends, promised_nothing
 from guardband.calibration.summary import Array, Summary
-from guardband.calibration.unadjusted import promised_nothing
 
 REASON = "a recalibrated distribution meets its level only as the number of calibration rows grows"
 
@@ -30,6 +28,7 @@ class Recalibration(Rule):
     """
 
     takes = PredictedGaussian
+    possible = None  # a distribution has all levels
 
     @property
     def candidates(self) -> int:
@@ -66,10 +65,6 @@ class Recalibration(Rule):
             xp.stack([mean + deviation * own[side] for own in arrays["quantiles"]]) for side in range(3)
         )
         return picked_ends(lower, point, upper, predicted.finite(xp)[0, 0], xp)
-
-    def at(self, levels: Levels) -> Recalibration:
-        """Return the rule for other levels: a distribution has them all."""
-        return replace(self, levels=levels)
 
 
 def _quantile(ordered: Array, level: Fraction) -> float:

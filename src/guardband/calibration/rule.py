@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from guardband.bands.levels import Levels
-from guardband.bands.predicted import Context, Predicted
-from guardband.bands.promise import Promise
+from guardband.bands.predicted import Context, Predicted, PredictedInterval
+from guardband.bands.promise import NoPromise, Promise
 from guardband.calibration.summary import Array, Summary
 from guardband.exceptions import InsufficientCalibrationWarning
 
@@ -73,9 +73,19 @@ class Rule(ABC):
     def ends(self, predicted: Any, context: Context, arrays: dict[str, Any], xp: Any = np) -> Ends:
         """Return the intervals of new rows; ``xp`` is numpy or torch, whichever the arrays are of."""
 
-    @abstractmethod
-    def at(self, levels: Levels) -> Rule:
+    @property
+    def possible(self) -> Levels | None:
+        """The levels that can be had after calibration; None if all."""
+        return self.levels
+
+    def at(self, levels: Levels) -> Self:
         """Return the rule for levels that are chosen after calibration."""
+        if self.possible is not None and not self.possible.include(levels):
+            raise ValueError(
+                f"{self.method} was calibrated for confidence_level={self.possible.confidence_level}, found "
+                f"{levels.confidence_level}: name all levels before."
+            )
+        return replace(self, levels=levels)
 
     def scores(self, predicted: Any, y: Array, context: Context) -> Array | None:
         """Return the score of each row by which the rule ranks them, ``(n,)``, or None if it does not rank."""
@@ -107,10 +117,17 @@ def picked_ends(lower: Any, point: Any, upper: Any, usable: Any, xp: Any) -> End
     return lower.T, point, upper.T
 
 
-def refuse_other_levels(method: str, own: Levels, asked: Levels) -> None:
-    """Raise if a level is asked for that there is no network for."""
-    if not own.include(asked):
-        raise ValueError(
-            f"{method} was calibrated for confidence_level={own.confidence_level}, found {asked.confidence_level}: "
-            "name all levels before."
-        )
+def chosen_ends(predicted: PredictedInterval, chosen: Any, xp: Any, usable: Any = True) -> Ends:
+    """Return the ends of the candidate that was chosen for each level; those not ``usable`` are the whole line."""
+    lower, point, upper = (part[0][chosen] for part in predicted.parts)
+    return picked_ends(lower, point, upper, predicted.finite(xp)[0][chosen] & usable, xp)
+
+
+def promised_nothing(rule: Rule, summary: Summary, reason: str) -> NoPromise:
+    """Return a promise of nothing, with the reason."""
+    return NoPromise(
+        confidence_level=rule.levels.floats,
+        n_calibration=summary.n,
+        whole_line=(False,) * len(rule.levels),
+        reason=reason,
+    )

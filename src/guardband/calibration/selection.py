@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,9 +10,8 @@ from scipy.special import ndtri
 
 from guardband.bands.levels import Levels
 from guardband.bands.predicted import Context, Predicted, PredictedGaussian, PredictedInterval
-from guardband.calibration.rule import Calibration, Ends, Remark, Rule, picked_ends, refuse_other_levels
+from guardband.calibration.rule import Calibration, Ends, Remark, Rule, chosen_ends, picked_ends, promised_nothing
 from guardband.calibration.summary import Array, Summary
-from guardband.calibration.unadjusted import chosen_ends, promised_nothing
 from guardband.exceptions import DegenerateBandWarning
 
 REASON = "the calibration rows chose the network, so that they can no longer vouch for it"
@@ -28,6 +27,11 @@ class ShortestCovering(Rule):
 
     takes = PredictedInterval
     trained: Levels
+
+    @property
+    def possible(self) -> Levels:
+        """Those that networks were trained for."""
+        return self.trained
 
     def check(self, predicted: Predicted, context: Context) -> None:
         """Raise unless there are intervals, as many for each level."""
@@ -63,17 +67,13 @@ class ShortestCovering(Rule):
         """Return the intervals of the candidates chosen."""
         return chosen_ends(predicted, arrays["chosen"], xp)
 
-    def at(self, levels: Levels) -> ShortestCovering:
-        """Return the rule for some of its levels."""
-        refuse_other_levels(self.method, self.trained, levels)
-        return replace(self, levels=levels)
-
 
 @dataclass(frozen=True)
 class MostLikely(Rule):
     """Takes the Gaussian under which D2 is most likely, and its central interval: neg-ll's choice."""
 
     takes = PredictedGaussian
+    possible = None  # a Gaussian has all levels
 
     def summarise(self, predicted: PredictedGaussian, y: Array, context: Context) -> Summary:
         """Return each candidate's summed negative log-likelihood but for a constant.
@@ -104,8 +104,4 @@ class MostLikely(Rule):
         mean, deviation = (part[0][arrays["chosen"]] for part in predicted.parts)
         # entry by entry: torch would take the precision of an array, but takes that of the prediction from a number
         half = xp.concatenate([deviation * arrays["deviations"][i] for i in range(len(self.levels))])
-        return picked_ends(mean - half, mean, mean + half, xp.isfinite(half), xp)
-
-    def at(self, levels: Levels) -> MostLikely:
-        """Return the rule for other levels: a Gaussian has them all."""
-        return replace(self, levels=levels)
+        return picked_ends(mean - half, mean, mean + half, predicted.finite(xp)[0][arrays["chosen"]], xp)

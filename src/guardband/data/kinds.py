@@ -104,5 +104,6 @@ def remark_on(cells: pa.Array, decimal_comma: bool) -> str | None:
         return f"is read as a category because {count}, such as {odd[0].as_py()!r}: correct {it}, or leave {it} empty"
     dates = present.filter(pc.match_substring_regex(present, OTHER_DATE))
     if len(dates) and len(dates) >= NEARLY * len(present):
-        return f"is read as a category, not as dates: write {dates[0].as_py()!r} in the form 2024-12-31"
+        odd = present.filter(pc.invert(pc.match_substring_regex(present, f"^(?:{text.DATE.pattern})$")))
+        return f"is read as a category, not as dates: write {(odd or dates)[0].as_py()!r} in the form 2024-12-31"
     return None

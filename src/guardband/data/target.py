@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -80,19 +81,15 @@ class Target:
         """Return values in learn units, ``(n,) -> (n,)``."""
         return (self.to_work(y) - self.center) / self.scale
 
-    def bands_to_work(self, bands: NDArray[Any]) -> Array:
-        """Return bands in work units, ``(K, n, 3) -> (K, n, 3)``, in float64."""
-        return self.center + self.scale * bands.astype(np.float64)
-
-    def to_units(self, lower: Array, point: Array, upper: Array) -> tuple[Array, Array, Array]:
-        """Return interval ends and points in the target's own units, rounded outward."""
+    def to_units(self, lower: Any, point: Any, upper: Any, xp: Any = np) -> tuple[Any, Any, Any]:
+        """Return ends and points in the target's own units, rounded outward; ``xp`` is numpy or torch."""
         if self.transform == "log":
             # An error of one unit in the last place of log y is one of |log y| units in y.
             slack = 4 * np.finfo(np.float64).eps
-            with np.errstate(over="ignore", invalid="ignore"):
-                low = np.exp(lower) * (1 - slack * (1 + np.abs(lower)))
-                high = np.exp(upper) * (1 + slack * (1 + np.abs(upper)))
-            lower, upper, point = np.where(lower == -np.inf, 0.0, low), high, np.exp(point)
+            with np.errstate(over="ignore", invalid="ignore") if xp is np else nullcontext():
+                low = xp.exp(lower) * (1 - slack * (1 + xp.abs(lower)))
+                high = xp.exp(upper) * (1 + slack * (1 + xp.abs(upper)))
+            lower, upper, point = xp.where(lower == -xp.inf, 0.0, low), high, xp.exp(point)
         if self.y_min is not None or self.y_max is not None:
-            lower, point, upper = (np.clip(v, self.y_min, self.y_max) for v in (lower, point, upper))
+            lower, point, upper = (xp.clip(v, self.y_min, self.y_max) for v in (lower, point, upper))
         return lower, point, upper

@@ -35,7 +35,7 @@ def write(path: str | os.PathLike[str], entries: Mapping[str, Any], tensors: Map
         raise OSError(f"A model is saved as a file in a folder that exists, found the path {place}.")
     versions = {"guardband": guardband.__version__, "torch": torch.__version__}
     text = json.dumps({"schema": SCHEMA, "written_by": versions, **entries}, sort_keys=True)
-    kept = {name: t.contiguous().cpu() for name, t in tensors.items()}
+    kept = {name: t.contiguous().cpu().clone() for name, t in tensors.items()}  # tied weights share memory
     body = to_bytes(kept, metadata={"guardband": text, "sha256": _checksum(text, kept)})
     write_whole(place, lambda part: part.write_bytes(body))
 

@@ -56,6 +56,7 @@ def save(
             "arguments": _plain_arguments(model.arguments),
             "networks": len(model.networks),
             "certificate": model.certificate.to_dict(),
+            "meaning": model.meaning,
         }
         write(path, entries, {name: t for name, t in model.state_dict().items() if name != "_extra_state"})
         return
@@ -147,6 +148,9 @@ def _network(entries: Mapping[str, Any], tensors: Mapping[str, Tensor], brought:
     arrays = {name.removeprefix(CALIBRATION): t.numpy() for name, t in tensors.items() if name.startswith(CALIBRATION)}
     certificate = Certificate.from_dict(entries["certificate"])
     guarded = GuardedNetwork(networks, rule, declared, arrays, certificate, arguments)
+    if guarded.meaning != entries["meaning"]:
+        was = entries["meaning"]
+        raise ModelFileError(f"it was calibrated as {was}, and with what you brought it would be {guarded.meaning}.")
     guarded.load_state_dict({**tensors, "_extra_state": guarded.get_extra_state()})
     return guarded
 
@@ -214,6 +218,9 @@ def _plain_argument(name: str, value: Any) -> Any:
 
 def _arguments(saved: Mapping[str, Any], brought: Mapping[str, Any]) -> dict[str, Any]:
     arguments = {name: rich(value) for name, value in saved.items()}
+    idle = [name for name, value in brought.items() if value is not None and saved.get(name, CUSTOM) != CUSTOM]
+    if idle:
+        raise ModelFileError(f"it holds its own {idle[0]}: remove {idle[0]}=...")
     for name in [name for name, value in arguments.items() if value == CUSTOM]:
         if brought.get(name) is None:
             raise ModelFileError(f"it was made with a {name} of your own: pass it as load(..., {name}=...).")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from operator import itemgetter
@@ -82,7 +83,7 @@ class GuardedNetwork(nn.Module):
     @property
     def meaning(self) -> str:
         """How outputs become intervals, in words that two networks share if their states can be exchanged."""
-        return f"{self._rule} of {self._outputs}"
+        return re.sub(r" at 0x[0-9a-f]+", "", f"{self._rule} of {self._outputs}")
 
     def get_extra_state(self) -> Tensor:
         """Return certificate and meaning as bytes, which every store of tensors can keep."""
@@ -112,6 +113,8 @@ def _refuse_other_state(guarded: GuardedNetwork, state: Mapping[str, Any], prefi
                 f"A state must come from such a network: {name!r} has the shape {tuple(value.shape)} here, found "
                 f"{tuple(given[name].shape)}."
             )
+        if name.startswith("calibration.") and value.dtype != given[name].dtype:
+            raise ValueError(f"{name!r} must keep its precision, {value.dtype}, found {given[name].dtype}.")
     found = _extra(given["_extra_state"])
     if found["meaning"] != guarded.meaning:
         raise ValueError(
@@ -145,8 +148,8 @@ def calibrate(
 
     ``data`` holds rows that no training has seen: tensors ``(x, y)``, a ``Dataset`` (read in batches of
     ``batch_size``), or a loader. A batch is a pair ``(x, y)``, where x is a tensor, a tuple for ``network(*x)`` or a
-    mapping for ``network(**x)``; or a mapping with the responses under ``target``. Only what the rule needs of each
-    row is kept, one number for conf-nn.
+    mapping for ``network(**x)``; or a mapping with the responses under ``target``. Of each row only what the rule needs
+    is kept, one number for conf-nn, and a fingerprint.
 
     ``outputs`` declares what the network puts out: ``"bands"`` (lower, point, upper), ``"bounds"`` (lower, upper),
     ``"gaussian"`` (mean, standard deviation), the levels of quantiles such as those of ``gb.nn.QuantileHead``, of which
@@ -189,11 +192,13 @@ def calibrate(
             first_row += len(y)
             yield predicted, outcomes, Context()
 
-    gather = partial(_gathered, prints=prints, group=process_group)
+    trained = [prints_of(*batch) for batch in _batches(training, target, batch_size)] if training is not None else []
+    weights = [float(p.double().sum()) for network in copies if process_group is not None for p in network.parameters()]
+    same = f"{chosen} of {read} with {weights}"
+    gather = partial(_gathered, prints=prints, trained=trained, same=same, group=process_group)
     calibrated = Calibrated.from_blocks(chosen, blocks(), on_insufficient=on_insufficient, gather=gather)
     every = np.concatenate(prints)
-    if training is not None:
-        trained = [prints_of(inputs, y) for inputs, y in _batches(training, target, batch_size)]
+    if trained:
         refuse_overlap(every, np.concatenate(trained))
     certificate, repeats = calibrated.certificate, repeats_in_words(every)
     if repeats is not None:
@@ -207,6 +212,7 @@ def read_arguments(arguments: Mapping[str, Any], networks: int) -> tuple[Rule, D
     method = method_named(arguments["method"])
     request = Request.of(**{name: value for name, value in arguments.items() if name not in ("method", "outputs")})
     method.check(request)
+    method.check_networks(request)
     read, request = declared(arguments["outputs"], method, request)
     if request.tau is not None and not read.holds_candidates:
         raise ValueError(f"tau chooses a pair of quantiles, and outputs declares none. Remove tau={request.tau}.")
@@ -244,16 +250,21 @@ def _on(device: torch.device, inputs: Inputs) -> Inputs:
     return map_tensors(inputs, lambda t: t.to(device))
 
 
-def _gathered(own: Summary | None, prints: list[Prints], group: Any) -> list[Summary | None]:
+def _gathered(
+    own: Summary | None, prints: list[Prints], trained: list[Prints], same: str, group: Any
+) -> list[Summary | None]:
     """Return what all processes of a group have found, the same in each of them, and take over their prints."""
     if group is None:
         return [own]
     import torch.distributed as dist
 
     found: list[Any] = [None] * dist.get_world_size(group)
-    dist.all_gather_object(found, (own, prints), group=group)
-    prints[:] = [part for _, parts in found for part in parts]
-    return [summary for summary, _ in found]
+    dist.all_gather_object(found, (own, prints, trained, same), group=group)
+    if len({others for *_, others in found}) > 1:
+        raise ValueError("All processes must calibrate the same network in the same way, found some that differ.")
+    prints[:] = [part for _, parts, *_ in found for part in parts]
+    trained[:] = [part for _, _, parts, _ in found for part in parts]
+    return [summary for summary, *_ in found]
 
 
 def _device(network: nn.Module) -> torch.device:

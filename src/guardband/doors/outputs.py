@@ -53,7 +53,8 @@ class Declared:
     def read(self, outputs: Sequence[Any]) -> Predicted:
         """Return what networks predict, each a candidate; in single precision at least."""
         read = [self.reading.read(self._columns(out)[None, None], torch) for out in outputs]
-        return Predicted.side_by_side(read, torch)
+        side_by_side: Predicted = Predicted.side_by_side(read, torch)
+        return side_by_side
 
     def _columns(self, out: Any) -> Tensor:
         out = out if self.function is None else self.function(out)

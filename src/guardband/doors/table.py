@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
+PROMISED = ("method", "confidence_level", "alpha", "guarantee", "delta", "joint", "taus", "rule", "average")
+"""What fit settles of the promise."""
 PREPARED_OUTSIDE = (
     "D2 was split from the rows given to fit. If these rows also fitted a transformer before this model, or a search "
     "that chose its settings, the promise holds only after calibrate on rows from outside."
@@ -66,7 +68,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         "qreg-un" promise nothing: with the first two D2 chooses among networks.
     confidence_level, alpha : float or sequence of float
         The level or levels of the intervals, 0.9 unless given; or one minus them.
-    guarantee : {"marginal", "pac"}
+    guarantee : {"marginal", "pac"} or Cut
         On average over calibration sets, or with probability 1 - ``delta`` over them (for each level apart,
         with ``joint`` for all at once). pav states its own guarantee; ``"pac"`` asks it for the level itself.
     tau : float
@@ -231,6 +233,9 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def calibrate(self, X: Any, y: Any) -> IntervalRegressor:
         """Calibrate on rows that are new to the network; replaces any calibration before."""
         check_is_fitted(self, "fitted_")
+        for name in PROMISED:
+            if repr(getattr(self, name)) != repr(self.fitted_.params[name]):
+                raise ValueError(f"{name} was changed after fit, and has no effect on a fitted model. Fit again.")
         table = self.read_rows(X)
         response = self.read_target(y, table.n_rows)
         prints = fingerprints(table, response)
@@ -271,7 +276,8 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             point: Array = predicted.point[0, 0]
         else:
             _, point, _ = calibrated.ends(predicted, context_of(table))
-        return self.fitted_.learned.target.to_units(point, point, point)[1]
+        point = self.fitted_.learned.target.to_units(point, point, point)[1]
+        return point
 
     def predict_interval(
         self,
@@ -306,8 +312,9 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """Return the fitted model as one ``torch.nn.Module``, from rows of numbers to intervals in the units of y."""
         from guardband.learning.table_network import TableNetwork
 
+        calibrated = self.calibration_
         names = tuple(map(str, getattr(self, "feature_names_in_", range(self.n_features_in_))))
-        return TableNetwork(self.fitted_.learned, self.calibration_, names)
+        return TableNetwork(self.fitted_.learned, calibrated, names)
 
     # --------------------------------------------------------------------------------------- save
 
@@ -354,5 +361,5 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def context_of(table: Table) -> Context:
-    """Return what a rule may know of a table's rows besides their predictions: the one place that fills it."""
+    """Return what a rule may know of a table's rows besides their predictions; nothing is asked for yet."""
     return Context()

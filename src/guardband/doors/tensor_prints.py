@@ -22,9 +22,10 @@ def prints_of(inputs: Inputs, y: Tensor) -> Prints:
     for place, tensor in enumerate([*tensors_in(inputs), y]):
         if len(tensor) == len(y):
             bits = tensor.detach().unsqueeze(-1).flatten(1)
-            bits = bits.float().view(torch.int32) if bits.is_floating_point() else bits
+            bits = bits.float() if bits.is_floating_point() else bits
+            bits = (bits.double() + 0.0).view(torch.int64)  # 1 has the bits of 1.0, and -0.0 those of 0.0
             weights = _weights(bits.shape[1], place).to(bits.device)
-            prints += (bits.to(torch.int64) * weights).sum(1).cpu()
+            prints += (bits * weights).sum(1).cpu()
     found: Prints = prints.numpy().view(np.uint64)
     return found
 

@@ -65,4 +65,5 @@ def read_outputs(heads: Sequence[Head], outputs: Any, target: Target, each_copy:
     outputs = outputs.reshape(-1, len(heads), *outputs.shape[1:])
     if not each_copy:
         outputs = outputs.mean(0)[None]
-    return heads[0].read(outputs, xp).moved(target.center, target.scale)
+    predicted: Predicted = heads[0].read(outputs, xp)
+    return predicted.moved(target.center, target.scale)

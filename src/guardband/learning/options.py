@@ -89,8 +89,8 @@ class FitOptions:
     def specs(self) -> tuple[NetworkSpec, ...]:
         """The networks to train: one for all candidates, if they are triples that can be nested in one."""
         specs = self.method.networks(self.request)
-        triples = [spec.head for spec in specs if isinstance(spec.head, Triple)]
-        plain = [head for head in triples if head.power == 1 and head.point == "median"]
+        alike = [spec.head for spec in specs if spec.weight_decay is None and spec.copy == 0]
+        plain = [head for head in alike if type(head) is Triple and head.power == 1 and head.point == "median"]
         nests = self.architecture.tabular and self.architecture.ordering == "softplus" and len(plain) == len(specs)
         return (NetworkSpec(NestedTriples.of([head.tau for head in plain])),) if nests else specs
 
@@ -98,6 +98,9 @@ class FitOptions:
     def of(cls, params: Mapping[str, Any]) -> FitOptions:
         """Return the options; what cannot be is refused."""
         network = params["network"]
+        idle = [name for name in ("hidden", "activation", "dropout", "ordering") if params[name] is not None]
+        if idle and callable(network) and not isinstance(network, torch.nn.Module):
+            raise ValueError(f"A network of your own has its own shape. Remove {idle[0]}={params[idle[0]]!r}.")
         default, given_decay = _defaults(network, params["preset"]), params["weight_decay"]
         suits = network == "tabular" and params["preset"] != "fast"
         for_few_rows = {name: value for name, value in FOR_FEW_ROWS.items() if suits and params[name] is None}
@@ -108,6 +111,7 @@ class FitOptions:
         more = ("on_insufficient", "power", "point")
         request = Request.of(**{name: params[name] for name in (*names, *more)})
         method.check(request)
+        method.check_networks(request)
         device = resolve_device(params["device"])
         if given_decay is not None and all(spec.weight_decay is not None for spec in method.networks(request)):
             raise ValueError(

@@ -53,11 +53,8 @@ class TableNetwork(nn.Module):
         encoded = self._encoder.encode_rows(x, torch)
         outputs = torch.stack([network(encoded) for network in self.networks]).double()
         predicted = read_outputs(self._heads, outputs, self._target, self._rule.each_copy, torch)
-        out = stacked_ends(self._rule.ends(predicted, Context(), self.calibration.arrays(), torch))
-        if self._target.transform == "log":
-            out = out.exp()
-        if self._target.y_min is not None or self._target.y_max is not None:
-            out = out.clamp(self._target.y_min, self._target.y_max)
+        ends = self._rule.ends(predicted, Context(), self.calibration.arrays(), torch)
+        out = stacked_ends(self._target.to_units(*ends, torch))
         return out[:, :, 0] if self._rule.levels.scalar else out
 
     def described(self) -> str:

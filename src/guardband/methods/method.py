@@ -55,9 +55,10 @@ class Request:
             ("on_insufficient", get_args(OnInsufficient)),
         ):
             value = getattr(self, name)
-            if value not in words and not isinstance(value, Cut):
+            if value not in words and not (name == "guarantee" and isinstance(value, Cut)):
                 listed = ", ".join(repr(word) for word in words if word is not None)
-                raise ValueError(f"{name} must be one of {listed}, found {value!r}.")
+                other = " or a gb.Cut, such as PacCut()" if name == "guarantee" else ""
+                raise ValueError(f"{name} must be one of {listed}{other}, found {value!r}.")
         if self.joint and self.guarantee != "pac":
             raise ValueError(f'joint=True must go with guarantee="pac", found guarantee={self.guarantee!r}.')
         for name in ("delta", "tau"):
@@ -121,11 +122,11 @@ class NetworkSpec:
 class Method(ABC):
     """A way to get intervals: networks to train, and a rule for what they predict.
 
-    ``uses`` names those of ``OPTIONS`` that it has a use for.
+    ``uses`` names those of ``OPTIONS`` that it has a use for; the others are refused.
     """
 
     name: str
-    uses: frozenset[str] = OPTIONS
+    uses: frozenset[str] = frozenset()
 
     @abstractmethod
     def networks(self, request: Request) -> tuple[NetworkSpec, ...]:
@@ -142,6 +143,20 @@ class Method(ABC):
             raise ValueError(f"{self.name} takes {expected} band(s), found {brought}.")
         return list(range(brought))
 
+    def check_networks(self, request: Request) -> None:
+        """Raise if the rule cannot use what the networks predict, or needs to know more of a row."""
+        rule, heads = self.rule(request), [spec.head for spec in self.networks(request)]
+        if len({type(head) for head in heads}) != 1:
+            raise ValueError(f"The heads of {self.name} must be of one kind, found {heads}.")
+        if not issubclass(heads[0].predicts, rule.takes):
+            raise ValueError(f"{self.name} needs {rule.takes.what}, and its networks predict {heads[0].predicts.what}.")
+        if rule.uses:
+            (name, *_) = sorted(rule.uses)
+            raise ValueError(
+                f"{self.name} with this guarantee needs the {name} of every row, which only BandCalibrator takes: "
+                f"BandCalibrator(...).fit(..., context=gb.Context({name}=...))."
+            )
+
     def check(self, request: Request) -> None:
         """Raise if something is asked for that this method has no use for."""
         for name, value in request.given().items():
@@ -153,5 +168,6 @@ class Method(ABC):
                     '"pav".'
                 )
             raise ValueError(f'method="{self.name}" does not use {name}. Remove {name}={value!r}.')
-        if request.delta is not None and request.guarantee == "marginal" and "rule" not in self.uses:
-            raise ValueError('delta has no effect with guarantee="marginal". Remove it, or ask for guarantee="pac".')
+        if request.delta is not None and request.guarantee != "pac" and "rule" not in self.uses:
+            asked = '"marginal"' if request.guarantee == "marginal" else repr(request.guarantee)
+            raise ValueError(f'delta has no effect with guarantee={asked}. Remove it, or ask for guarantee="pac".')

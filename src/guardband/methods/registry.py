@@ -54,6 +54,10 @@ def _load(name: str) -> Method:
         module, found = OURS[name].split(":")
         made: Method = getattr(import_module(module), found)()
         return made
-    (entry,) = entry_points(group=GROUP, name=name)
-    brought: Method = entry.load()()
-    return brought
+    entries = list(entry_points(group=GROUP, name=name))
+    if len({entry.value for entry in entries}) > 1:
+        raise ValueError(f"Several packages bring a method {name!r}: {', '.join(entry.value for entry in entries)}.")
+    try:
+        return method_named(entries[0].load()())
+    except (ImportError, AttributeError, TypeError) as error:
+        raise ValueError(f"The method {name!r} of {entries[0].value} cannot be used: {error}.") from error

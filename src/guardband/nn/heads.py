@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -22,7 +22,7 @@ from guardband.nn.quantiles import QuantileHead, QuantileLoss
 from guardband.nn.reading import BoundColumns, GaussianColumns, IntervalColumns, PointColumn, QuantileColumns, Reading
 
 
-class Head(Reading):
+class Head(Reading, ABC):
     """The end of a network, its loss and its reading. Equal heads make equal networks, trained once."""
 
     clip: ClassVar[float | None] = None

@@ -2,42 +2,39 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from guardband.bands.predicted import OneDeviation, Predicted, PredictedGaussian, PredictedInterval, PredictedPoint
 
 
-class Reading(ABC):
-    """Turns outputs into what they predict."""
+class Reading:
+    """Turns outputs into what they predict: by default each column is a part, in order."""
 
     columns: int
     """How many a network puts out."""
+    predicts: ClassVar[type[Predicted]]
+    """What kind of prediction they are."""
 
-    @abstractmethod
-    def read(self, outputs: Any, xp: Any = np) -> Predicted:
+    def read(self, outputs: Any, xp: Any = np) -> Any:
         """Return what outputs say, ``(C, K, n, columns) -> (C, K, n)`` a part; ``xp`` is numpy or torch."""
+        return self.predicts(*(outputs[..., i] for i in range(self.columns)))
 
 
 @dataclass(frozen=True)
 class IntervalColumns(Reading):
     """Lower bound, point and upper bound."""
 
-    columns = 3
-
-    def read(self, outputs: Any, xp: Any = np) -> PredictedInterval:
-        """Return the columns as they are."""
-        return PredictedInterval(outputs[..., 0], outputs[..., 1], outputs[..., 2])
+    columns, predicts = 3, PredictedInterval
 
 
 @dataclass(frozen=True)
 class BoundColumns(Reading):
     """Lower and upper bound; the point is halfway between them."""
 
-    columns = 2
+    columns, predicts = 2, PredictedInterval
 
     def read(self, outputs: Any, xp: Any = np) -> PredictedInterval:
         """Return the bounds and their midpoint."""
@@ -49,20 +46,18 @@ class BoundColumns(Reading):
 class GaussianColumns(Reading):
     """Mean and standard deviation."""
 
-    columns = 2
-
-    def read(self, outputs: Any, xp: Any = np) -> PredictedGaussian:
-        """Return the columns as they are."""
-        return PredictedGaussian(outputs[..., 0], outputs[..., 1])
+    columns, predicts = 2, PredictedGaussian
 
 
 @dataclass(frozen=True)
-class DeviationColumns(GaussianColumns):
+class DeviationColumns(Reading):
     """Mean and standard deviation, as an interval of one deviation on each side."""
 
-    def read(self, outputs: Any, xp: Any = np) -> OneDeviation:  # type: ignore[override]
+    columns, predicts = 2, PredictedInterval
+
+    def read(self, outputs: Any, xp: Any = np) -> OneDeviation:
         """Return the interval."""
-        mean, deviation = super().read(outputs, xp).parts
+        mean, deviation = outputs[..., 0], outputs[..., 1]
         return OneDeviation(mean - deviation, mean, mean + deviation)
 
 
@@ -70,17 +65,14 @@ class DeviationColumns(GaussianColumns):
 class PointColumn(Reading):
     """A point."""
 
-    columns = 1
-
-    def read(self, outputs: Any, xp: Any = np) -> PredictedPoint:
-        """Return the column."""
-        return PredictedPoint(outputs[..., 0])
+    columns, predicts = 1, PredictedPoint
 
 
 @dataclass(frozen=True)
 class QuantileColumns(Reading):
     """Quantiles at increasing levels, of which an interval for each of ``taus`` is a pair around the median."""
 
+    predicts = PredictedInterval
     quantiles: tuple[float, ...]
     taus: tuple[float, ...]
 
