@@ -65,7 +65,7 @@ def test_links_within_the_site_lead_to_a_file(site):
 
 def test_the_first_page_is_the_readme(site):
     text = html(site)["index.html"]
-    assert "Prediction intervals for neural networks that they can be held to" in text
+    assert "Prediction intervals for neural networks, with a guarantee you can check" in text
     assert 'src="report-light.png"' in text
 
 

@@ -1,6 +1,6 @@
-"""guardband: prediction intervals for neural networks that they can be held to.
+"""guardband: prediction intervals for neural networks, with a guarantee you can check.
 
-Three doors: ``IntervalRegressor`` for a table, ``calibrate`` for a torch network, ``BandCalibrator`` for bands
+Three ways in: ``IntervalRegressor`` for a table, ``calibrate`` for a torch network, ``BandCalibrator`` for predictions
 from anywhere. Each returns intervals together with a ``Certificate``.
 """
 

@@ -20,7 +20,7 @@ from guardband.data.fingerprint import count_overlap, fingerprints
 from guardband.data.reference import Reference
 from guardband.data.table import Column, Table, as_array, read_table
 from guardband.data.target import Target
-from guardband.doors.table import context_of
+from guardband.doors.fitted import context_of
 
 if TYPE_CHECKING:
     from guardband.doors.table import IntervalRegressor

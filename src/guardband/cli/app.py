@@ -43,7 +43,7 @@ def root(
         bool, typer.Option("--version", help="Show the version and stop.", callback=_show_version, is_eager=True)
     ] = False,
 ) -> None:
-    """Prediction intervals for neural networks that they can be held to.
+    """Prediction intervals for neural networks, with a guarantee you can check.
 
     Learn from a table, which writes sales.guardband and the page sales.html:
 

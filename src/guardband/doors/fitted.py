@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from guardband.bands.predicted import Predicted
-from guardband.calibration.calibrated import Calibrated
+from guardband.bands.predicted import Context, Predicted
+from guardband.calibration.calibrated import Calibrated, OnInsufficient
 from guardband.calibration.rule import Rule
-from guardband.data.fingerprint import Prints
+from guardband.data.fingerprint import Prints, count_overlap
 from guardband.data.reference import Reference
 from guardband.data.table import Table
 from guardband.learning.learned import Learned
+from guardband.learning.training_rows import Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,3 +36,24 @@ class Fitted:
     def predict(self, table: Table) -> Predicted:
         """Return what the networks predict in work units, as the rule is to see it."""
         return self.learned.predict(table, self.rule.each_copy)
+
+    def calibrated_on(
+        self, table: Table, y: Array, prints: Prints, on_insufficient: OnInsufficient, *notes: str
+    ) -> Fitted:
+        """Return the same, calibrated on these rows, with what is to be said of them."""
+        if self.learned.choices:
+            notes += (f"Chosen on the training rows alone: {self.learned.choices}.",)
+        shared = count_overlap(prints, self.training_prints)
+        if shared:
+            notes += (
+                f"{shared} of {table.n_rows} calibration rows have an equal row among the training rows. Chance twins "
+                "do no harm; rows that were repeated before the split void the promise.",
+            )
+        block = (self.predict(table), self.learned.target.to_work(y), context_of(table))
+        calibrated = Calibrated.from_blocks(self.rule, [block], notes, on_insufficient)
+        return replace(self, calibrated=calibrated, calibration_prints=prints)
+
+
+def context_of(table: Table) -> Context:
+    """Return what a rule may know of a table's rows besides their predictions; nothing is asked for yet."""
+    return Context()

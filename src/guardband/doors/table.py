@@ -18,16 +18,15 @@ from guardband.bands.certificate import Certificate
 from guardband.bands.intervals import Intervals
 from guardband.bands.levels import Level
 from guardband.bands.pav_promise import PavRule
-from guardband.bands.predicted import Context
 from guardband.calibration.calibrated import Calibrated, OnInsufficient
 from guardband.calibration.pav import Average
 from guardband.data.encoder import PlainNumbers
-from guardband.data.fingerprint import Prints, count_overlap, fingerprints, refuse_overlap
+from guardband.data.fingerprint import count_overlap, fingerprints, refuse_overlap
 from guardband.data.reference import Reference
 from guardband.data.split import split_rows
 from guardband.data.table import Table, as_array, read_table
 from guardband.data.target import Transform, read_target
-from guardband.doors.fitted import Fitted
+from guardband.doors.fitted import Fitted, context_of
 from guardband.doors.progress import FitProgress
 from guardband.exceptions import warn
 from guardband.learning.architecture import Builder
@@ -223,7 +222,9 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             params=self.get_params(deep=False),
         )
         if len(d2):
-            fitted = self._calibrated(fitted, table.take(d2), response[d2], prints[d2], PREPARED_OUTSIDE)
+            fitted = fitted.calibrated_on(
+                table.take(d2), response[d2], prints[d2], self.on_insufficient, PREPARED_OUTSIDE
+            )
         validate_data(self, X, skip_check_array=True, reset=True)
         self.n_features_in_ = len(table.columns)
         self.n_iter_ = max(learned.epochs)
@@ -242,26 +243,12 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         refuse_overlap(prints, self.fitted_.training_prints)
         again = count_overlap(prints, self.fitted_.held_out_prints)
         notes = (f"{again} of {table.n_rows} calibration rows were given to fit. {PREPARED_OUTSIDE}",) if again else ()
-        self.fitted_ = self._calibrated(self.fitted_, table, response, prints, *notes)
+        self.fitted_ = self.fitted_.calibrated_on(table, response, prints, self.on_insufficient, *notes)
         return self
 
     def conformalize(self, X: Any, y: Any) -> IntervalRegressor:
         """Calibrate: another name for ``calibrate``."""
         return self.calibrate(X, y)
-
-    def _calibrated(self, fitted: Fitted, table: Table, y: Array, prints: Prints, *notes: str) -> Fitted:
-        learned = fitted.learned
-        if learned.choices:
-            notes += (f"Chosen on the training rows alone: {learned.choices}.",)
-        shared = count_overlap(prints, fitted.training_prints)
-        if shared:
-            notes += (
-                f"{shared} of {table.n_rows} calibration rows have an equal row among the training rows. Chance twins "
-                "do no harm; rows that were repeated before the split void the promise.",
-            )
-        block = (fitted.predict(table), learned.target.to_work(y), context_of(table))
-        calibrated = Calibrated.from_blocks(fitted.rule, [block], notes, self.on_insufficient)
-        return replace(fitted, calibrated=calibrated, calibration_prints=prints)
 
     # ------------------------------------------------------------------------------------ predict
 
@@ -358,8 +345,3 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.string = not callable(self.network)
         tags.input_tags.categorical = not callable(self.network)
         return tags
-
-
-def context_of(table: Table) -> Context:
-    """Return what a rule may know of a table's rows besides their predictions; nothing is asked for yet."""
-    return Context()
