@@ -105,7 +105,7 @@ def test_the_law_of_one_row_has_the_average_coverage_and_tests_hold_at_what_is_p
 
 @BINDING
 def test_a_share_is_promised_unless_it_is_on_average(own):
-    for one, share, whole in zip(own.expectations(), own.shares(), own.whole_line, strict=True):
+    for one, share, whole in zip(own.expectations(), own.promised(), own.whole_line, strict=True):
         assert one.share == (1 if whole else None if own.on_average else share)
 
 

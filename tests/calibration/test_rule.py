@@ -12,6 +12,7 @@ from guardband.bands.predicted import Predicted, PredictedGaussian, PredictedInt
 from guardband.calibration.calibrated import Calibrated
 from guardband.calibration.conformal import Conformal
 from guardband.calibration.cut import MarginalCut, PacCut
+from guardband.calibration.score import Scaled
 from guardband.methods.conf_nn import ConfNN
 from guardband.methods.method import Request
 from guardband.methods.registry import method_named, method_names
@@ -190,3 +191,19 @@ def test_what_a_rule_remarks_is_warned_of_by_what_calibrates_or_refused(name):
     assert all(str(w.message).startswith(remark.why) for w, remark in zip(caught, remarks, strict=True))
     with pytest.raises(gb.InsufficientCalibrationError):
         Calibrated.from_blocks(rule, [(predicted, y, gb.Context())], on_insufficient="raise")
+
+
+def test_scores_and_cuts_are_objects_and_a_score_says_what_it_takes():
+    levels = Levels.of(0.9)
+    with pytest.raises(TypeError, match="a Score and a Cut, as objects"):
+        Conformal("mine", levels, Scaled(), PacCut)
+
+    class Silent(gb.Score):
+        def distance(self, predicted, y):
+            return y
+
+        def around(self, predicted, threshold, xp=np):
+            return threshold, threshold
+
+    with pytest.raises(TypeError, match="must say what kind of prediction it takes"):
+        Conformal("mine", levels, Silent(), PacCut())

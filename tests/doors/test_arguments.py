@@ -78,3 +78,11 @@ def test_delta_beside_a_cut_and_a_cut_for_another_option_are_refused():
         gb.BandCalibrator(on_insufficient=cut)
     with pytest.raises(ValueError, match=r"or a gb.Cut, such as PacCut\(\)"):
         gb.BandCalibrator(guarantee=gb.extend.PacCut)
+
+
+def test_what_is_no_network_or_no_pair_is_refused_by_its_name():
+    net, x, y = torch.nn.Linear(2, 3), torch.zeros(5, 2), torch.zeros(5)
+    with pytest.raises(TypeError, match=r"network must be a torch.nn.Module .* found tuple"):
+        gb.calibrate((x, y), net)
+    with pytest.raises(TypeError, match=r"data must hold inputs and outcomes, \(x, y\)"):
+        gb.calibrate(net, x)

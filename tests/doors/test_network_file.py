@@ -161,7 +161,7 @@ def test_a_cut_file_is_refused(saved, tmp_path):
 class Renamed(gb.Method):
     """A method of the same name as one that was saved, with another score and guarantee."""
 
-    name, uses = "mine", frozenset()
+    name = "mine"
 
     def __init__(self, score, cut):
         self.score, self.cut = score, cut

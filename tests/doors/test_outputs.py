@@ -135,7 +135,7 @@ def test_conf_nn_takes_the_pair_at_tau():
 @pytest.mark.parametrize(
     ("network", "outputs", "words"),
     [
-        (net(2), "bands", r"\(n, 3\) = lower, point, upper, found \(400, 2\). End it with gb.nn.TripleHead"),
+        (net(2), "bands", r"\(n, 3\) = lower, point, upper, found \(400, 2\). Declare what it puts out"),
         (net(3), "bounds", r"\(n, 2\) = lower, upper, found \(400, 3\)"),
         (net(3), "gaussian", r"\(n, 2\) = mean, standard deviation, found \(400, 3\)"),
         (net(4), LEVELS, r"\(n, 9\) = quantiles, found \(400, 4\)"),

@@ -66,7 +66,7 @@ def test_a_saved_model_is_the_same(name, tmp_path):
 @EVERY
 def test_what_a_method_has_no_use_for_is_refused(name):
     given = {"tau": 0.2, "taus": [0.1, 0.05], "average": "sharp", "power": 2, "point": "mean"}
-    for setting in given.keys() - method_named(name).uses:
+    for setting in given.keys() - method_named(name).options:
         with pytest.raises(ValueError, match=f'method="{name}" does not use {setting}'):
             fitted(name, **{setting: given[setting]})
 

@@ -39,7 +39,7 @@ class PavPromise(RankPromise):
     def _among(self) -> int:
         return self.candidates if self.rule == "paper" else 1
 
-    def shares(self) -> tuple[float, ...]:
+    def promised(self) -> tuple[float, ...]:
         """Return the level if it was asked for, otherwise what follows for the network that was picked."""
         return self.coverage_bound(self._delta) if self.aim == "selection" else self.confidence_level
 

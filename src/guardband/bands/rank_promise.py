@@ -32,7 +32,7 @@ class RankPromise(Promise):
     def on_average(self) -> bool:
         """Whether the level holds on average over calibration rows, not given the ones at hand."""
 
-    def shares(self) -> tuple[float, ...]:
+    def promised(self) -> tuple[float, ...]:
         """Return what is promised of new rows given the data, unless it is on average: the level."""
         return self.confidence_level
 
@@ -61,7 +61,7 @@ class RankPromise(Promise):
         """
         out = []
         for i, (level, whole) in enumerate(zip(self.confidence_level, self.whole_line, strict=True)):
-            law, share = (Law(), 1.0) if whole else (self.law(i), None if self.on_average else self.shares()[i])
+            law, share = (Law(), 1.0) if whole else (self.law(i), None if self.on_average else self.promised()[i])
             tests = (law,) if whole or share is None else (law, Law(share=share))
             out.append(Expectation(level, law, tests, share))
         return tuple(out)
@@ -96,8 +96,8 @@ class RankPromise(Promise):
                 f"Promise: a new row falls inside its interval with probability at least {levels}{several}, "
                 "averaged over the draw of the calibration rows."
             )
-        kept, asked = joined(map(at_least, self.shares())), ""
-        if self.shares() == self.confidence_level:
+        kept, asked = joined(map(at_least, self.promised())), ""
+        if self.promised() == self.confidence_level:
             kept = levels
         else:
             asked = f", where {levels} was asked for"
@@ -122,7 +122,7 @@ class RankPromise(Promise):
         else:
             said = (
                 f"With {level_name(round(1 - self._delta, 10))} confidence, at least "
-                f"{_floored(self.shares()[0])} of all new rows from the same source fall inside their intervals."
+                f"{_floored(self.promised()[0])} of all new rows from the same source fall inside their intervals."
             )
         return said + (further if others else "")
 

@@ -26,6 +26,13 @@ class Conformal(Rule):
     cut: Cut
     asked: Levels | None = None
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.score, Score) or not isinstance(self.cut, Cut):
+            raise TypeError(f"Conformal takes a Score and a Cut, as objects, found {self.score!r} and {self.cut!r}.")
+        if not hasattr(self.score, "takes"):
+            name = type(self.score).__name__
+            raise TypeError(f"{name} must say what kind of prediction it takes, such as takes = Predicted.")
+
     @property
     def takes(self) -> type[Predicted]:  # type: ignore[override]
         """What kind of prediction the score needs."""

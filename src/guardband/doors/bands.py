@@ -154,7 +154,7 @@ class BandCalibrator:
         if self._crossing == "sort" and isinstance(predicted, PredictedInterval):
             bands = np.stack(predicted.parts)
             return PredictedInterval(*np.where(np.isnan(bands).any(0), bands, np.sort(bands, axis=0)))
-        refuse_faults(predicted, first_row)
+        refuse_faults(predicted, first_row, 'Swap the arguments, or pass crossing="sort".')
         return predicted
 
 
@@ -171,11 +171,12 @@ def _with_axes(predicted: Predicted) -> Predicted:
     return type(predicted)(*(np.atleast_2d(part)[None] for part in parts))
 
 
-def refuse_faults(predicted: Predicted, first_row: int = 0) -> None:
+def refuse_faults(predicted: Predicted, first_row: int = 0, hint: str | None = None) -> None:
     """Raise if rows hold what no prediction can be: bounds that cross, or a deviation that is not positive."""
     faults, rule = predicted.faults()
     rows = np.flatnonzero(faults) + first_row
     if len(rows):
+        mend = hint if hint and isinstance(predicted, PredictedInterval) else predicted.hint
         raise ValueError(
-            f"{rule} must hold in every row, found {len(rows)} where it does not ({rows_named(rows)}). {predicted.hint}"
+            f"{rule} must hold in every row, found {len(rows)} where it does not ({rows_named(rows)}). {mend}"
         )

@@ -178,6 +178,10 @@ def calibrate(
         "outputs": outputs,
     }
     networks = [network] if isinstance(network, nn.Module) else list(network)
+    if not all(isinstance(one, nn.Module) for one in networks):
+        raise TypeError(f"network must be a torch.nn.Module or a sequence of them, found {type(network).__name__}.")
+    if isinstance(data, Tensor):
+        raise TypeError("data must hold inputs and outcomes, (x, y), found one tensor alone.")
     chosen, read, order = read_arguments(arguments, len(networks))
     copies = [copy.deepcopy(networks[i]).eval().requires_grad_(False) for i in order]
     prints: list[Prints] = []

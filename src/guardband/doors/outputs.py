@@ -34,7 +34,10 @@ READINGS: dict[str, tuple[Reading, str]] = {
     "bounds": (BoundColumns(), "lower, upper"),
     "gaussian": (GaussianColumns(), "mean, standard deviation"),
 }
-DECLARE = 'End it with gb.nn.TripleHead, or declare what it puts out by outputs="bounds", "gaussian" or quantiles.'
+DECLARE = (
+    'Declare what it puts out by outputs="bands", "bounds", "gaussian" or quantiles, or end it with gb.nn.TripleHead '
+    "or gb.nn.GaussianHead."
+)
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,7 @@ def declared(outputs: Outputs, method: Method, request: Request) -> tuple[Declar
     pairs = {round(2 * q, 12) for q in levels if q < 0.5 and _has(levels, 1 - q)}
     if not _has(levels, 0.5) or not pairs:
         raise ValueError(f"quantiles must hold 0.5 and pairs q, 1 - q about it, found {list(levels)}.")
-    if "taus" in method.uses and request.taus is None:
+    if "taus" in method.options and request.taus is None:
         request = replace(request, taus=tuple(sorted(pairs, reverse=True)))
     heads = [spec.head for spec in method.networks(request)]
     taus = tuple(round(head.tau, 12) if isinstance(head, Triple) else max(pairs) for head in heads)

@@ -11,7 +11,7 @@ class Bayes(Method):
     """A Gaussian; interval and median are quantiles of its distribution, recalibrated on the calibration rows."""
 
     name = "bayes"
-    uses = frozenset[str]()
+    options = frozenset[str]()
 
     def networks(self, request: Request) -> tuple[NetworkSpec, ...]:
         """Return one Gaussian."""

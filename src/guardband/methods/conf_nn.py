@@ -12,7 +12,7 @@ class ConfNN(Method):
     """One interval at tau, calibrated by an order statistic of the calibration rows' scores."""
 
     name = "conf-nn"
-    uses = CUTS | LOSSES | {"tau"}
+    options = CUTS | LOSSES | {"tau"}
     score: Score = Scaled()
 
     def networks(self, request: Request) -> tuple[NetworkSpec, ...]:

@@ -14,7 +14,7 @@ class HighQ(Method):
     """Bounds for each level and candidate; the calibration rows pick the shortest that contain enough of them."""
 
     name = "high-q"
-    uses = frozenset[str]()
+    options = frozenset[str]()
 
     def networks(self, request: Request) -> tuple[NetworkSpec, ...]:
         """Return the candidates of each level."""

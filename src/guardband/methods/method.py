@@ -122,11 +122,11 @@ class NetworkSpec:
 class Method(ABC):
     """A way to get intervals: networks to train, and a rule for what they predict.
 
-    ``uses`` names those of ``OPTIONS`` that it has a use for; the others are refused.
+    ``options`` names those of ``OPTIONS`` that it uses; the others are refused.
     """
 
     name: str
-    uses: frozenset[str] = frozenset()
+    options: frozenset[str] = frozenset()
 
     @abstractmethod
     def networks(self, request: Request) -> tuple[NetworkSpec, ...]:
@@ -160,7 +160,7 @@ class Method(ABC):
     def check(self, request: Request) -> None:
         """Raise if something is asked for that this method has no use for."""
         for name, value in request.given().items():
-            if name in self.uses:
+            if name in self.options:
                 continue
             if name == "guarantee":
                 raise ValueError(
@@ -168,6 +168,6 @@ class Method(ABC):
                     '"pav".'
                 )
             raise ValueError(f'method="{self.name}" does not use {name}. Remove {name}={value!r}.')
-        if request.delta is not None and request.guarantee != "pac" and "rule" not in self.uses:
+        if request.delta is not None and request.guarantee != "pac" and "rule" not in self.options:
             asked = '"marginal"' if request.guarantee == "marginal" else repr(request.guarantee)
             raise ValueError(f'delta has no effect with guarantee={asked}. Remove it, or ask for guarantee="pac".')

@@ -14,7 +14,7 @@ class NegLL(Method):
     """A Gaussian for each weight decay; the calibration rows pick the one under which they are most likely."""
 
     name = "neg-ll"
-    uses = frozenset[str]()
+    options = frozenset[str]()
 
     def networks(self, request: Request) -> tuple[NetworkSpec, ...]:
         """Return the candidates."""

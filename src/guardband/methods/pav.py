@@ -11,7 +11,7 @@ class Pav(Method):
     """An interval for each tau of a grid; for each level the calibration rows pick one of them."""
 
     name = "pav"
-    uses = CUTS | LOSSES | {"taus", "rule", "average"}
+    options = CUTS | LOSSES | {"taus", "rule", "average"}
 
     def networks(self, request: Request) -> tuple[NetworkSpec, ...]:
         """Return a triple for each tau, narrowest first."""

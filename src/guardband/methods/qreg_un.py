@@ -11,7 +11,7 @@ class QregUn(Method):
     """The network's own quantiles for each level, without calibration."""
 
     name = "qreg-un"
-    uses = LOSSES
+    options = LOSSES
 
     def networks(self, request: Request) -> tuple[NetworkSpec, ...]:
         """Return a triple for each level."""

@@ -28,8 +28,8 @@ class Contestant:
     def asked(self, setting: Setting) -> tuple[Method, Request]:
         """Return the method, and what is asked of it."""
         method = method_named(self.method)
-        grid: dict[str, Any] = {"rule": self.rule, "taus": TAUS} if "taus" in method.uses else {}
-        return method, Request(power=setting.power if "power" in method.uses else 1, **grid)
+        grid: dict[str, Any] = {"rule": self.rule, "taus": TAUS} if "taus" in method.options else {}
+        return method, Request(power=setting.power if "power" in method.options else 1, **grid)
 
 
 CONF_NN, PAV, QREG_UN = (Contestant(name, name) for name in ("conf-nn", "pav", "qreg-un"))
