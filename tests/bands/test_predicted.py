@@ -48,14 +48,6 @@ def test_rows_are_those_asked_for_in_their_order(own, index):
 
 
 @EVERY
-def test_averaged_is_the_mean_of_the_copies_as_one_copy(own):
-    found = own.averaged()
-    assert (found.copies, found.candidates, len(found)) == (1, CANDIDATES, N)
-    for part, mean in zip(own.parts, found.parts, strict=True):
-        np.testing.assert_allclose(mean[0], sum(part) / COPIES)
-
-
-@EVERY
 def test_of_copy_takes_each_row_from_its_own_copy(own):
     which = np.array([0, 1, 1, 0, 1])
     found = own.of_copy(which)
@@ -85,7 +77,7 @@ def test_side_by_side_keeps_all_candidates_in_their_order(own):
 @EVERY
 def test_torch_and_numpy_give_the_same(own):
     theirs = own.map(torch.from_numpy)
-    for change in (lambda one: one.rows(slice(1, 3)), lambda one: one.averaged(), lambda one: one.moved(1, 3)):
+    for change in (lambda one: one.rows(slice(1, 3)), lambda one: one.moved(1, 3)):
         assert_same(change(theirs).map(lambda part: part.numpy()), change(own))
     joined = Predicted.side_by_side([theirs, theirs], torch)
     assert_same(joined.map(lambda part: part.numpy()), Predicted.side_by_side([own, own]))

@@ -53,10 +53,6 @@ class Predicted:
         """Return some of the rows."""
         return self.map(lambda part: part[..., index])
 
-    def averaged(self: P) -> P:
-        """Return the average of the copies, as one copy."""
-        return self.map(lambda part: part.mean(0)[None])
-
     def of_copy(self: P, which: Any) -> P:
         """Return for each row the prediction of one copy, ``(n,)``, as one copy."""
         rows = np.arange(len(self))

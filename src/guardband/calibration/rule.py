@@ -99,6 +99,8 @@ class Rule(ABC):
         """Raise if the rule cannot use what was predicted, or not what is known of the rows."""
         if not isinstance(predicted, self.takes):
             raise ValueError(f"{self.method} needs {self.takes.what}, found {predicted.what}. {self.takes.hint}")
+        if predicted.copies > 1 and not self.each_copy:
+            raise ValueError(f"{self.method} takes one prediction of each candidate, found {predicted.copies} copies.")
         if self.candidates not in (None, predicted.candidates):
             raise ValueError(f"{self.method} takes {self.candidates} candidate(s), found {predicted.candidates}.")
         context.check(self.uses, len(predicted), self.method)

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from guardband.methods.method import Method
 
 GROUP = "guardband.methods"
-PAPER = ("conf-nn", "pav", "high-q", "neg-ll", "conf-fw", "qreg-un", "bayes")
 OURS = {
     "conf-nn": "guardband.methods.conf_nn:ConfNN",
     "pav": "guardband.methods.pav:Pav",
