@@ -70,6 +70,11 @@ def test_only_plain_triples_are_nested_in_one_network():
         FitOptions.of(gb.IntervalRegressor(network=lambda n: None, dropout=0.5).get_params(deep=False))
 
 
+def test_patience_beside_a_number_of_epochs_is_refused():
+    with pytest.raises(ValueError, match='patience works with epochs="early" or "cv"'):
+        FitOptions.of(gb.IntervalRegressor(epochs=5, patience=3).get_params(deep=False))
+
+
 def test_what_fit_settled_of_the_promise_cannot_be_changed_before_calibrate():
     x = np.random.default_rng(0).normal(size=(60, 2))
     model = gb.IntervalRegressor("qreg-un", network="plain", epochs=1, calibration_size=None).fit(x, x[:, 0])

@@ -101,6 +101,8 @@ class FitOptions:
         idle = [name for name in ("hidden", "activation", "dropout", "ordering") if params[name] is not None]
         if idle and callable(network) and not isinstance(network, torch.nn.Module):
             raise ValueError(f"A network of your own has its own shape. Remove {idle[0]}={params[idle[0]]!r}.")
+        if params["patience"] is not None and isinstance(params["epochs"], int):
+            raise ValueError('patience works with epochs="early" or "cv". Remove it, or the number of epochs.')
         default, given_decay = _defaults(network, params["preset"]), params["weight_decay"]
         suits = network == "tabular" and params["preset"] != "fast"
         for_few_rows = {name: value for name, value in FOR_FEW_ROWS.items() if suits and params[name] is None}
