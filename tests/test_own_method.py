@@ -82,3 +82,16 @@ def test_it_joins_the_command_lines_list_and_fits_there(installed, tmp_path):
     assert "Promise: of 100 new rows, 90 or more" in found["certificate_in_words"]
     audited = json.loads(run("audit", model, str(tmp_path / "table.csv"), "--json"))
     assert audited["levels"][0]["n"] == len(X)
+
+
+def test_packages_that_clash_or_break_are_named(installed, monkeypatch):
+    monkeypatch.syspath_prepend(str(installed))
+    for name, where in (("twice_a", "proportion:InProportion"), ("twice_b", "proportion:OddsCut")):
+        about = installed / f"{name}-1.0.dist-info"
+        about.mkdir()
+        (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        (about / "entry_points.txt").write_text(f"[{GROUP}]\ntwice = {where}\nbroken-{name} = nowhere:Method\n")
+    with pytest.raises(ValueError, match="Several packages bring a method 'twice'"):
+        gb.BandCalibrator("twice")
+    with pytest.raises(ValueError, match="'broken-twice_a' of nowhere:Method cannot be used"):
+        gb.BandCalibrator("broken-twice_a")

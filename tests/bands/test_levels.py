@@ -58,3 +58,7 @@ def test_a_level_named_twice_is_refused():
 
 def test_an_array_of_no_dimension_is_one_level():
     assert Levels.of(np.array(0.9)) == Levels.of(0.9)
+
+
+def test_an_array_of_one_level_is_the_level_as_it_is_written():
+    assert Levels.of(np.array(0.8, dtype=np.float32)) == Levels.of(np.float32(0.8)) == Levels.of(0.8)

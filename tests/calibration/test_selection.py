@@ -99,3 +99,13 @@ def test_another_number_of_candidates_is_refused():
     rule = gb.BandCalibrator("neg-ll").fit_predicted(gaussians(1.7, 2.0, 2.5), Y)
     with pytest.raises(ValueError, match=r"Expected 3 band\(s\), as fit was given, found 2"):
         rule.transform_predicted(gaussians(1.7, 2.0, n=1))
+
+
+def test_a_deviation_that_is_not_positive_gives_the_whole_line():
+    random = np.random.default_rng(0)
+    calibrator = gb.BandCalibrator("neg-ll")
+    calibrator.fit_predicted(PredictedGaussian(np.zeros(50), np.ones(50)), random.standard_normal(50))
+    calibrated = calibrator._fitted()
+    new = PredictedGaussian(np.zeros((1, 1, 3)), np.array([[[1.0, 0.0, -1.0]]]))
+    lower, _, upper = calibrated.rule.ends(new, gb.Context(), calibrated.found.arrays)
+    assert np.isinf(upper - lower)[:, 0].tolist() == [False, True, True]

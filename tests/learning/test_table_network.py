@@ -11,6 +11,7 @@ import torch
 
 import guardband as gb
 from guardband.data.artificial import PaperModel
+from guardband.data.target import Target
 from guardband.methods.registry import method_names
 
 X, Y = PaperModel(n_features=6).draw(500, seed=1)
@@ -89,3 +90,13 @@ def test_a_model_that_is_not_calibrated_says_so():
     bare = gb.IntervalRegressor(hidden=(4,), epochs=1, calibration_size=None).fit(X, Y)
     with pytest.raises(ValueError, match="not calibrated"):
         bare.as_network()
+
+
+def test_units_are_rounded_outward_as_the_models_are():
+    target = Target("log", None, None, 1.0, 2.0)
+    ends = [np.linspace(-3, 3, 101) + shift for shift in (-1, 0, 1)]
+    ours, theirs = target.to_units(*ends), target.to_units(*map(torch.from_numpy, ends), torch)
+    for own, other in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(other.numpy(), own, rtol=2e-16 * 4)
+    assert (theirs[0].numpy() < np.exp(ends[0])).all()
+    assert (theirs[2].numpy() > np.exp(ends[2])).all()
