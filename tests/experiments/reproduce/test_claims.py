@@ -6,7 +6,7 @@ from scipy.stats import betabinom
 from guardband.bands.ranks import marginal_rank
 from guardband.experiments.reproduce import compare as comparing
 from guardband.experiments.reproduce.claims import LEVEL, count_band, judge
-from guardband.experiments.reproduce.compare import METHODS, agreement, compare, impossible_points, printed
+from guardband.experiments.reproduce.compare import METHODS, agreement, apart, compare, impossible_points, printed
 
 RNG = np.random.default_rng(0)
 N2, N3, REPETITIONS = 400, 400, 20
@@ -229,3 +229,10 @@ def test_the_curves_of_figure_1_are_compared_in_both_settings():
     assert set(table["setting"]) == {"tuned", "plain"}
     assert set(table["figure"]) == {"1"}
     assert table["reading_error"].gt(0).all()
+
+
+def test_the_ends_of_a_curve_are_compared_apart_from_its_middle():
+    own = {"figure": "1", "setting": "tuned", "measure": "coverage", "method": "pav", "measured": 1}
+    points = [(1.0, -0.05), (2.0, 0.01), (3.0, 0.03), (4.0, 0.07)]
+    table = pd.DataFrame([own | {"x": x, "difference": difference} for x, difference in points])
+    assert apart(table, "tuned") == pytest.approx((0.02, 0.06))

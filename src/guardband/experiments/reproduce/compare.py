@@ -36,6 +36,8 @@ BOX_PIXEL = {"coverage": 0.001}
 """The same for the boxes of Figure 2; the size of a pixel of the other panels was not noted."""
 CLEAR = 3.0
 """Standard errors that make a difference clear."""
+MIDDLE = (1.5, 3.5)
+"""Where most rows lie along beta'x; the paper's curves go from 0.9 to 4.1."""
 CHANCE = CLEAR * math.sqrt(0.9 * 0.1 / 1_700)
 """How far the coverage of a bin may be off: ten repetitions with 170 rows each, the fewest of any bin."""
 
@@ -47,6 +49,20 @@ def printed(name: str) -> pd.DataFrame:
 
     with (files("guardband.experiments.reproduce") / "printed" / f"{name}.csv").open() as file:
         return pd.read_csv(file)
+
+
+@cache
+def _points() -> dict[tuple[str, str, float], list[tuple[str, float, int]]]:
+    """Return measure, value and whether it was seen at each point of each printed curve."""
+    found: dict[tuple[str, str, float], list[tuple[str, float, int]]] = {}
+    for _, row in printed("curves").iterrows():
+        place = found.setdefault((row["figure"], row["method"], round(row["x"], 6)), [])
+        place.append((row["measure"], row["value"], row["measured"]))
+    return found
+
+
+def _printed_at(figure: str, method: str, x: float) -> list[tuple[str, float, int]]:
+    return _points().get((figure, method, round(x, 6)), [])
 
 
 def compare(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
@@ -102,6 +118,17 @@ def _by_curve(curves: pd.DataFrame) -> pd.DataFrame:
     return curves.assign(name=name, methods=np.where(curves["method"] == "qreg-un", "qreg-un", whose))
 
 
+def apart(comparison: pd.DataFrame, setting: str) -> tuple[float, float]:
+    """Return the median distance in coverage from the printed Figure 1, in the middle of beta'x and at its ends.
+
+    qreg-un is left out, and so are hidden points.
+    """
+    wanted = "figure == '1' and setting == @setting and measure == 'coverage' and measured == 1 and method != 'qreg-un'"
+    own = comparison.query(wanted)
+    inside, gap = own["x"].between(*MIDDLE), own["difference"].abs()
+    return float(gap[inside].median()), float(gap[~inside].median())
+
+
 def impossible_points(figure: str) -> tuple[dict[str, int], int]:
     """Return how many printed points over beta'x no interval can reach, by method, and how many could be read.
 
@@ -149,11 +176,9 @@ def _over_signal(curves: pd.DataFrame) -> pd.DataFrame:
         if figure is None:
             continue
         name = setting if figure == "S3" else method
-        theirs = printed("curves").query("figure == @figure and method == @name and abs(x - @x) < 1e-6")
-        for _, point in theirs.iterrows():
-            values = own[point["measure"]].to_numpy()
-            theirs_now = point["value"], point["measured"]
-            rows.append((figure, experiment, setting, name, point["measure"], x, *theirs_now, *_mean(values)))
+        for measure, value, measured in _printed_at(figure, name, float(x)):
+            ours = _mean(own[measure].to_numpy())
+            rows.append((figure, experiment, setting, name, measure, x, value, measured, *ours))
     return pd.DataFrame(rows, columns=_COLUMNS)
 
 
@@ -166,11 +191,9 @@ def _over_size(both: pd.DataFrame) -> pd.DataFrame:
         if not setting.startswith("n="):
             continue
         n = int(setting.removeprefix("n="))
-        theirs = printed("curves").query("figure == 'S1' and method == @method and x == @n")
-        for _, point in theirs.iterrows():
-            values = own[point["measure"]].to_numpy()
-            theirs_now = point["value"], point["measured"]
-            rows.append(("S1", "supplement", setting, method, point["measure"], n, *theirs_now, *_mean(values)))
+        for measure, value, measured in _printed_at("S1", method, n):
+            ours = _mean(own[measure].to_numpy())
+            rows.append(("S1", "supplement", setting, method, measure, n, value, measured, *ours))
     return pd.DataFrame(rows, columns=_COLUMNS)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from guardband.experiments.reproduce.claims import Claim
 from guardband.experiments.reproduce.compare import METHODS, joined
 from guardband.experiments.reproduce.figures import BOXES, FIGURE_1
-from guardband.experiments.reproduce.summary import AGREEMENT, READ, agreement_rows, impossible
+from guardband.experiments.reproduce.summary import AGREEMENT, READ, agreement_rows, remarks
 from guardband.report.html import skeleton, table
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _agreement(comparison: pd.DataFrame) -> str:
     rows = agreement_rows(comparison)
     if not rows:
         return "<p>Not run.</p>"
-    return f"<p>{escape(READ)}</p>{table(AGREEMENT, rows)}<p>{escape(impossible())}</p>"
+    return f"<p>{escape(READ)}</p>{table(AGREEMENT, rows)}<p>{escape(remarks(comparison))}</p>"
 
 
 def _caption(name: str) -> tuple[str, str]:

@@ -6,7 +6,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from guardband.experiments.reproduce.claims import Claim
-from guardband.experiments.reproduce.compare import CLEAR, MEASURES, PIXEL, agreement, impossible_points
+from guardband.experiments.reproduce.compare import (
+    CLEAR,
+    MEASURES,
+    MIDDLE,
+    PIXEL,
+    SHOWN,
+    agreement,
+    apart,
+    impossible_points,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,7 +38,7 @@ def summary_of(comparison: pd.DataFrame, claims: Sequence[Claim], note: str | No
     parts = [note or "", _table(("the paper's claim", "verdict"), verdicts)]
     rows = agreement_rows(comparison)
     if rows:
-        parts += [_table(AGREEMENT, rows), READ, impossible()]
+        parts += [_table(AGREEMENT, rows), READ, remarks(comparison)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -44,14 +53,26 @@ def agreement_rows(comparison: pd.DataFrame) -> list[tuple[str, ...]]:
     ]
 
 
-def impossible() -> str:
-    """Say how many points of the printed Figure 1 cannot be right."""
+def remarks(comparison: pd.DataFrame) -> str:
+    """Say where Figure 1 differs from the printed one, and how many printed points cannot be right."""
+    settings = [name for figure, _, name in SHOWN if figure == "1" and name in set(comparison["setting"])]
+    said = [_where(setting, *apart(comparison, setting)) for setting in settings]
     wrong, of = impossible_points("1")
     listed = ", ".join(f"{method} {count}" for method, count in wrong.items())
-    return (
+    said += [
         f"{sum(wrong.values())} of {of} points of the printed Figure 1 cannot be right, as printed or as read "
-        f"({listed}). Even perfect intervals of the printed length would cover less. The smoothing of the printed "
-        "curves may be the reason."
+        f"({listed}).",
+        "Even perfect intervals of the printed length would cover less.",
+        "The smoothing of the printed curves may be the reason.",
+    ]
+    return " ".join(said)
+
+
+def _where(setting: str, middle: float, ends: float) -> str:
+    low, high = MIDDLE
+    return (
+        f"In Figure 1 ({setting}) the coverage of the six is a median of {middle:.3f} apart for beta'x between {low:g} "
+        f"and {high:g}, and {ends:.3f} outside."
     )
 
 
