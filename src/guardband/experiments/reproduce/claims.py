@@ -358,7 +358,7 @@ WHY: dict[Callable[[Tables], Claim], str] = {
     _qreg_un: (
         "Whether a network's own bounds cover depends on how long it is trained. With epochs chosen by "
         "cross-validation it does not clearly cover too little on 100,000 artificial rows. On the tables and the "
-        "images it does, though less so than printed. 100 passes over-fit on house alone: on bike, where "
+        "images it does, on all but traffic less so than printed. 100 passes over-fit on house alone: on bike, where "
         "cross-validation chooses nearly as many, and on traffic they do not."
     ),
     _wide_for_small: (
