@@ -73,10 +73,11 @@ def _some_fail_at_most(n: int, eta: float) -> float:
     """Return an upper bound on the probability that U_(k) < b_k for some k: about a fifth larger at delta = 0.1.
 
     By the last rank that fails, as above, it is the sum over k of P(Bin(n, b_k) = k) R_k. The bounds b_k are convex in
-    k, so that those above k lie on or above the line through b_k with the slope s towards smaller ranks. None of n - k
-    uniform numbers on (b_k, 1) is below that line with probability 1 - (n - k) s / (1 - b_k) (Daniels 1945), which is
-    R_k at least. The sum is taken by the trapezoidal rule over ranks two percent apart. Slopes from one of these ranks
-    to the next are too small, which makes the sum larger by a percent; the rule's error is a hundred times smaller.
+    k (checked at the ranks used), so that those above k lie on or above the line through b_k whose slope s is that
+    towards a smaller rank. All of n - k uniform numbers on (b_k, 1) stay above that line with probability
+    1 - (n - k) s / (1 - b_k) (Daniels 1945): R_k is no larger. The sum is taken by the trapezoidal rule over ranks two
+    percent apart. Slopes towards the rank before are too small, which makes the sum larger by a percent or more; the
+    error of the rule is some hundred times smaller than that, and a test compares both with the sum over all ranks.
     """
     half = [1]
     while half[-1] < n // 2:

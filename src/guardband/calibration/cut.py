@@ -127,4 +127,4 @@ class PacCut(RankCut):
 
     def promise(self, **numbers: Any) -> PacPromise:
         """Return the promise given the data."""
-        return PacPromise(**numbers, delta=self.delta, joint=self.joint)
+        return PacPromise(**numbers, delta=self.delta, joint=bool(self.joint))
