@@ -55,6 +55,28 @@ def test_size_stratified_coverage_is_the_worst_bin():
     assert np.isnan(gb.metrics.size_stratified_coverage(y, constant))
 
 
+@pytest.mark.parametrize("size", [1e-6, 1.0, 1e6, 1e12])
+@pytest.mark.parametrize("width", [1e-3, 1.0, 100.0])
+def test_lengths_that_differ_by_rounding_alone_are_constant(size, width):
+    """The lengths of conf-fw: point and threshold, outward rounding included."""
+    random = np.random.default_rng(0)
+    point, y = size * random.standard_normal(1000), random.standard_normal(1000)
+    rule = gb.BandCalibrator("conf-fw").fit(point - 1, point, point + 1, point + width * y)
+    bands = rule.transform(point - 1, point, point + 1)
+    assert size < 1e6 or len(np.unique(bands.upper - bands.lower)) > 1
+    assert np.isnan(gb.metrics.size_stratified_coverage(point + width * y, bands))
+
+
+def test_lengths_that_differ_by_more_than_rounding_are_not_constant():
+    point = 1.7e9 + np.arange(100.0)  # seconds, with lengths of seconds
+    bands = gb.Intervals(point - 1, point, point + 1 + np.linspace(0, 0.5, 100), 0.9)
+    assert gb.metrics.size_stratified_coverage(point, bands) == 1
+    infinite = gb.Intervals(np.full(100, -np.inf), np.zeros(100), np.full(100, np.inf), 0.9)
+    assert np.isnan(gb.metrics.size_stratified_coverage(point, infinite))
+    some = gb.Intervals(np.r_[-np.inf, np.full(99, -1.0)], np.zeros(100), np.ones(100), 0.9)
+    assert gb.metrics.size_stratified_coverage(np.zeros(100), some) == 1
+
+
 def test_worst_slab_is_honest_for_the_oracle_and_finds_a_bad_fixed_width():
     model = PaperModel(n_features=3, n_active=3)
     X, y = model.draw(4000, 0)

@@ -6,7 +6,7 @@ import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from guardband.words import at_least, percent, plain
+from guardband.words import at_least, confidence_name, level_name, percent, plain
 
 SHARES = st.floats(0, 1)
 
@@ -24,6 +24,8 @@ def test_all_and_none_are_only_said_of_all_and_none(share):
     assert (percent(share) == "100%") == (share == 1)
     assert (percent(share) == "0%") == (share == 0)
     assert (at_least(share) == "100%") == (share == 1)
+    assert (level_name(share) == "100%") == (share == 1)
+    assert confidence_name(share / 2 + 1e-300) != "100%"
 
 
 def test_results_become_json():

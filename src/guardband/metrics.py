@@ -65,18 +65,36 @@ def pinball(y_true: ArrayLike, bands: Intervals) -> Array:
 
 
 def size_stratified_coverage(y_true: ArrayLike, bands: Intervals, bins: int = 10) -> float | Array:
-    """Return the least coverage over bins of equal count by interval length; NaN for constant length."""
+    """Return the least coverage over bins of equal count by interval length; NaN for constant length.
+
+    Lengths that differ by rounding only are constant: see ``constant_length``.
+    """
     inside = _inside(y_true, bands)
     lower, upper = bands.per_level()
 
-    def worst(length: Array, hits: NDArray[np.bool_]) -> float:
-        if np.all(length == length[0]):
+    def worst(low: Array, high: Array, hits: NDArray[np.bool_]) -> float:
+        if constant_length(low, high):
             return float("nan")
-        order = np.argsort(length, kind="stable")
+        order = np.argsort(high - low, kind="stable")
         return float(min(hits[part].mean() for part in np.array_split(order, bins) if len(part)))
 
-    columns = zip((upper - lower).T, inside.T, strict=True)
-    return _per_level(bands, np.array([worst(length, hits) for length, hits in columns]))
+    return _per_level(bands, np.array([worst(*own) for own in zip(lower.T, upper.T, inside.T, strict=True)]))
+
+
+def constant_length(lower: Array, upper: Array) -> bool:
+    """Return whether all intervals are equally long, ``(n,), (n,)``, but for the rounding of their ends.
+
+    Lengths may differ by a billionth of the longest, and by some units in the last place of the largest end.
+
+    >>> ends = np.array([0.1, 1e6])
+    >>> constant_length(ends - 0.3, ends + 0.3), constant_length(ends - 0.3, ends + [0.3, 0.31])
+    (True, False)
+    """
+    length = upper - lower
+    if not np.isfinite(length).all():
+        return bool((length == length[0]).all())
+    rounding = 32 * np.finfo(np.float64).eps * max(np.abs(lower).max(), np.abs(upper).max())
+    return bool(np.ptp(length) <= 1e-9 * length.max() + rounding)
 
 
 def worst_slab_coverage(

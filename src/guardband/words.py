@@ -58,12 +58,24 @@ def at_least(share: float) -> str:
 
 
 def level_name(level: float) -> str:
-    """Return a level as it was written.
+    """Return a level as it was written; 100% is only said of all.
 
-    >>> level_name(0.9), level_name(0.975)
-    ('90%', '97.5%')
+    >>> level_name(0.9), level_name(0.975), level_name(1 - 1e-11), level_name(1.0)
+    ('90%', '97.5%', '99.999999999%', '100%')
     """
-    return f"{100 * level:.10g}%"
+    digits = 10
+    while level < 1 and float(f"{100 * level:.{digits}g}") >= 100:
+        digits += 1
+    return f"{100 * level:.{digits}g}%"
+
+
+def confidence_name(delta: float) -> str:
+    """Return how sure one is of what may fail with probability delta: never 100%.
+
+    >>> confidence_name(0.1), confidence_name(1e-6), confidence_name(1e-20)
+    ('90%', '99.9999%', '99.99999999999999%')
+    """
+    return level_name(min(1 - delta, math.nextafter(1, 0)))
 
 
 def chance(p: float) -> str:

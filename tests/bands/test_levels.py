@@ -51,6 +51,10 @@ def test_other_things_are_no_levels(given, error):
         Levels.of(given)
 
 
+def test_a_level_is_never_all():
+    assert Levels.of(alpha=1e-30).floats[0] < 1
+
+
 def test_a_level_named_twice_is_refused():
     with pytest.raises(ValueError, match="twice"):
         Levels.of([0.9, 0.9])

@@ -11,6 +11,7 @@ import guardband as gb
 from guardband.bands.law import Expectation, Law
 from guardband.bands.promise import NoPromise, Promise
 from guardband.bands.rank_promise import MarginalPromise
+from guardband.bands.ranks import coverage_bound
 from promised import promise
 
 TWO = {"level": (0.9, 0.5), "n": 1000}
@@ -77,7 +78,31 @@ def test_bounds_and_averages_lie_between_none_and_all_and_a_whole_line_has_all(o
     for delta in (0.01, 0.1, 0.5):
         every = zip(own.coverage_bound(delta), own.expected_coverage(), own.whole_line, strict=True)
         for bound, average, whole in every:
-            assert (bound == average == 1) if whole else (0 < bound < 1 and 0 < average < 1)
+            assert (bound == 1) if whole else (0 < bound < 1)
+            assert 0 < average <= 1
+
+
+def test_coverage_on_average_is_that_of_the_rank_unless_there_are_too_few_rows():
+    assert MADE["marginal, whole line"].expected_coverage() == (1, 5 / 9)
+    assert MADE["pav, whole line"].expected_coverage() == (9 / 11,)
+    infinite_scores = promise("marginal", 0.9, 1000, rank=901, whole_line=True)
+    assert infinite_scores.expected_coverage() == (901 / 1001,)
+    assert infinite_scores.coverage_bound(0.1) == MADE["marginal"].coverage_bound(0.1)
+
+
+def test_joint_levels_of_pav_share_the_delta_of_a_bound_unless_it_holds_for_all_networks():
+    numbers = TWO | PAV | {"aim": "pac", "joint": True}
+    for rule, by, k in (("nested", 0.05, 900), ("paper", 0.01, 907)):
+        own = promise("pav", **numbers, rule=rule, shares=2)
+        assert own.coverage_bound(0.1)[0] == coverage_bound(by, k, 1000)
+
+
+@pytest.mark.parametrize("kind", ["marginal", "pac"])
+@pytest.mark.parametrize(("level", "delta"), [(1 - 1e-11, 1e-12), (0.9, 1e-20), (1 - 2**-53, 1e-300)])
+def test_nothing_short_of_all_is_called_all(kind, level, delta):
+    own = promise(kind, level, 1000, rank=1000, delta=delta if kind == "pac" else None)
+    for words in (*own.lines("m"), own.headline("m"), *own.not_promised()):
+        assert "100%" not in words
 
 
 @BINDING

@@ -7,11 +7,20 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 import guardband as gb
 from guardband.bands.law import Law
 from guardband.bands.rank_promise import RankPromise
-from guardband.bands.ranks import average_coverage, coverage_bound, marginal_rank, order_statistic
+from guardband.bands.ranks import (
+    average_coverage,
+    coverage_bound,
+    marginal_rank,
+    order_statistic,
+    pac_rank,
+    simultaneous_bound,
+    simultaneous_rank,
+)
 from guardband.calibration.cut import MarginalCut, PacCut
 from guardband.calibration.rule import Calibration
 from guardband.planning import marginal_rows, pac_rows
@@ -164,18 +173,26 @@ def test_pav_which_ranks_no_scores_refuses_a_cut():
         gb.BandCalibrator("pav", taus=[0.1], guarantee=GroupCut())
 
 
-@pytest.mark.parametrize("numbers", [(5,), (0.0,), (0.1, 0)])
-def test_a_pac_cut_takes_numbers_that_can_be(numbers):
-    with pytest.raises(ValueError, match="PacCut takes a delta between 0 and 1"):
-        PacCut(*numbers)
+@pytest.mark.parametrize("delta", [5, 0.0, 1.0])
+def test_a_pac_cut_takes_a_delta_that_can_be(delta):
+    with pytest.raises(ValueError, match="delta must lie strictly between 0 and 1, found"):
+        PacCut(delta)
 
 
-@pytest.mark.parametrize("cut", [MarginalCut(), PacCut(), PacCut(0.01, 3)], ids=repr)
+@pytest.mark.parametrize("cut", [MarginalCut(), PacCut(), PacCut(0.01)], ids=repr)
 @pytest.mark.parametrize("level", ["0.5", "0.9", "0.99", "0.999"])
 def test_rows_needed_are_the_fewest_for_a_finite_interval(cut, level):
     needed = cut._rows_needed(Fraction(level))
     marginal = isinstance(cut, MarginalCut)
-    assert needed == (marginal_rows(Fraction(level)) if marginal else pac_rows(Fraction(level), cut.delta / cut.shares))
+    assert needed == (marginal_rows(Fraction(level)) if marginal else pac_rows(Fraction(level), cut.delta))
+
+
+@pytest.mark.parametrize("level", ["0.5", "0.9", "0.999"])
+def test_rows_needed_for_all_levels_at_once_are_the_fewest_for_a_finite_interval(level):
+    cut, exact = PacCut(joint=True), Fraction(level)
+    needed = cut._rows_needed(exact)
+    assert cut.rank(exact, needed) <= needed
+    assert cut.rank(exact, needed - 1) > needed - 1
 
 
 def test_a_cut_that_needs_to_know_more_of_a_row_is_refused_before_training():
@@ -190,16 +207,80 @@ def test_a_context_may_hold_lists():
     assert gb.Context(group=["a", "b"]).rows(slice(1, 2)).group.tolist() == ["b"]
 
 
-def test_all_levels_at_once_is_said_of_those_that_share_delta_alone():
-    random = np.random.default_rng(0)
-    point, y = np.zeros(200), random.standard_normal(200)
-    joint = gb.BandCalibrator(confidence_level=[0.9, 0.8], guarantee="pac", joint=True)
-    joint.fit(point - 1, point, point + 1, y)
-    new = ([-1.0], [0.0], [1.0])
-    assert joint.certificate.promise.joint
-    assert "all levels at once" in str(joint.certificate)
-    later = joint.transform(*new, confidence_level=[0.3, 0.5, 0.7, 0.8]).certificate
-    assert not later.promise.joint
-    assert "each level apart" in str(later)
-    more = gb.BandCalibrator(confidence_level=[0.5, 0.7, 0.9], guarantee=PacCut(0.1, shares=2))
-    assert not more.fit(point - 1, point, point + 1, y).certificate.promise.joint
+def joint_rule(n=200, levels=(0.9, 0.8)):
+    point, y = np.zeros(n), np.random.default_rng(0).standard_normal(n)
+    rule = gb.BandCalibrator(confidence_level=list(levels), guarantee="pac", joint=True)
+    return rule.fit(point - 1, point, point + 1, y)
+
+
+@pytest.mark.parametrize("levels", [None, 0.8, 0.7, [0.3, 0.5, 0.7, 0.8]], ids=str)
+def test_a_joint_promise_is_one_for_every_level_asked_before_or_later(levels):
+    rule = joint_rule()
+    certificate = rule.transform([-1.0], [0.0], [1.0], confidence_level=levels).certificate
+    assert certificate.promise.joint
+    assert "(all levels at once)" in str(certificate)
+    assert "You may ask for other levels later" in str(certificate)
+    assert "each level apart" not in str(certificate)
+    assert "remains" not in str(certificate)
+    bounds = np.atleast_1d(certificate.coverage_bound())
+    assert (bounds >= np.atleast_1d(certificate.confidence_level)).all()
+    exact = [Fraction(str(level)) for level in np.atleast_1d(certificate.confidence_level)]
+    assert tuple(np.atleast_1d(certificate.rank)) == tuple(simultaneous_rank(level, 200, 0.1) for level in exact)
+
+
+def test_without_joint_each_level_stands_apart():
+    point, y = np.zeros(200), np.random.default_rng(0).standard_normal(200)
+    apart = gb.BandCalibrator(confidence_level=[0.9, 0.8], guarantee="pac").fit(point - 1, point, point + 1, y)
+    assert apart.certificate.rank == (pac_rank(Fraction("0.9"), 200, 0.1), pac_rank(Fraction("0.8"), 200, 0.1))
+    assert "(each level apart)" in str(apart.certificate)
+    assert "You may ask" not in str(apart.certificate)
+    later = apart.transform([-1.0], [0.0], [1.0], confidence_level=0.7).certificate
+    assert later.coverage_bound(0.2) == simultaneous_bound(0.2, later.rank, 200)
+    assert "only the bound given the data" in str(later)
+
+
+def test_levels_that_are_asked_for_later_keep_the_joint_promise_which_shares_of_delta_did_not():
+    """Coverage at rank k is the k-th smallest of n uniform numbers. Who looks at all levels may choose the worst."""
+    n, replications, rng = 200, 4000, np.random.default_rng(5)
+    uniform = np.sort(rng.random((replications, n)), axis=1)
+    levels = [Fraction(i, 100) for i in range(20, 100)]
+
+    def broken(rank):
+        pairs = [(rank(level), float(level)) for level in levels]
+        return int(np.any([uniform[:, k - 1] < level for k, level in pairs if k <= n], axis=0).sum())
+
+    cut = gb.BandCalibrator(confidence_level=[0.9, 0.8], guarantee="pac", joint=True)._request.cut
+    assert broken(lambda level: cut.rank(level, n)) <= binom.isf(1e-5, replications, 0.1)
+    shares = broken(lambda level: pac_rank(level, n, 0.1 / 2))  # what two joint levels had, for any level later
+    assert shares > binom.isf(1e-5, replications, 0.2)
+
+
+def test_a_pac_cut_of_ones_own_may_be_joint():
+    point, y = np.zeros(200), np.random.default_rng(0).standard_normal(200)
+    rule = gb.BandCalibrator(guarantee=PacCut(0.1, joint=True)).fit(point - 1, point, point + 1, y)
+    assert rule.certificate.rank == simultaneous_rank(Fraction("0.9"), 200, 0.1)
+    assert "(all levels at once)" in str(rule.certificate)
+
+
+@pytest.mark.parametrize("guarantee", ["marginal", "pac"])
+def test_a_whole_line_from_infinite_scores_does_not_promise_more_than_its_rank(guarantee):
+    rule = gb.BandCalibrator(guarantee=guarantee)
+    with pytest.warns(gb.DegenerateBandWarning, match="have a band that is not finite"):
+        rule.fit(np.zeros(100), np.zeros(100), np.zeros(100), np.ones(100))
+    certificate = rule.certificate
+    assert certificate.whole_line
+    assert certificate.expected_coverage == certificate.rank / 101
+    assert certificate.coverage_bound(0.1) == coverage_bound(0.1, certificate.rank, 100) < 1
+    assert "100%" not in str(certificate)
+
+
+@pytest.mark.parametrize("method", ["conf-nn", "conf-fw", "cqr", "cqr-r"])
+def test_the_law_of_intervals_that_are_extended_is_a_bound_from_below(method):
+    """cqr shortens where half as long would do, and extends to the point: outcomes at the point are always covered."""
+    point = np.zeros(99)
+    y = np.random.default_rng(0).uniform(-0.1, 0.1, 99)
+    promise = gb.BandCalibrator(method).fit(point - 1, point + 0.9, point + 1, y).certificate.promise
+    assert promise.extended == (method in ("cqr", "cqr-r"))
+    (law,) = promise.expectations()[0].tests
+    assert law == Law((90, 99), open=promise.extended)
+    assert (law.band(1000)[1] == 1000) == promise.extended

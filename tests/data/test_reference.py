@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pandas as pd
 
-from guardband.data.reference import CategorySummary, NumberSummary, Reference
+from guardband.data.reference import CategorySummary, NumberSummary, Reference, cell_of
 from guardband.data.table import read_table
 
 
@@ -34,9 +34,17 @@ def test_huge_numbers_do_not_overflow():
 
 def test_frequent_categories_come_first_and_rare_ones_together():
     summary = CategorySummary.learn("c", ["b", "a", "b", None])
-    assert summary == CategorySummary("c", 4, 1, ("b", "a"), (2, 1), 0)
+    assert summary == CategorySummary("c", 4, 1, ("b", "a"), (2, 1), 0, (), ())
     many = CategorySummary.learn("c", [str(i) for i in range(500)])
     assert (len(many.categories), many.rare) == (200, 300)
+
+
+def test_rare_categories_are_kept_by_the_cell_of_their_name():
+    many = CategorySummary.learn("c", [str(i) for i in range(500)] + ["no"] * 2)
+    rare = sorted(cell_of(str(i)) for i in range(500) if str(i) not in many.categories)
+    assert sum(many.rare_counts) == many.rare == 301
+    assert sorted(np.repeat(many.rare_cells, many.rare_counts).tolist()) == rare
+    assert cell_of("Straße") == 2578  # on every machine
 
 
 def test_a_reference_survives_json():

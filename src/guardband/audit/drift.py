@@ -9,16 +9,22 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import chdtrc
-from scipy.stats import kstwo
+from scipy.special import gammaln, kolmogorov
 
-from guardband.data.reference import CategorySummary, NumberSummary, Reference
+from guardband.data.reference import CELLS, CategorySummary, NumberSummary, Reference, cell_of
 from guardband.data.table import Table, categories_from, numbers_from
 from guardband.words import plain
 
 Array = NDArray[np.float64]
+Counts = NDArray[np.int64]
 
-LEAST_EXPECTED = 5
+FULLEST = 256
+"""How many cells of a category column are compared one by one; the others are joined into as many."""
+DIVISIONS = 9999
+ENOUGH = 20
+AT_A_TIME = 1000
+MOST_DIVIDED = 10**9
+"""Beyond so many rows numpy draws no divisions."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +93,8 @@ def drift_of(
 def number_shift(before: NumberSummary, values: Array) -> Shift:
     """Return the shift of numbers, by the gap at the knots of the summary and by the share that is missing.
 
-    The gap at some knots is at most that at all values, so that its p-value errs on the side of no drift.
+    The gap at some knots is at most that at all values, so that its p-value errs on the side of no drift. Where values
+    are missing there are two tests, and twice the smaller p-value counts.
     """
     present = np.sort(values[~np.isnan(values)])
     known = before.count - before.missing
@@ -98,16 +105,20 @@ def number_shift(before: NumberSummary, values: Array) -> Shift:
         largest = float(difference[np.abs(difference).argmax()])
         gap, p = abs(largest), ks_p_value(abs(largest), known, len(present))
         detail = "values are lower" if largest > 0 else "values are higher" if largest < 0 else "no change"
-    missing_gap, missing_p = _missing_shift(before, int(np.isnan(values).sum()), len(values))
-    if missing_p < p:
-        gap, detail = missing_gap, _missing_words(before, values)
-    return Shift(before.name, "number", gap, min(1.0, 2 * min(p, missing_p)), detail)
+    missing, n = len(values) - len(present), len(values)
+    if before.missing + missing:
+        missing_p = fisher_p_value(before.missing, before.count, missing, n)
+        if missing_p < p:
+            gap, detail = abs(missing / n - before.missing / before.count), _missing_words(before, values)
+        p = min(1.0, 2 * min(p, missing_p))
+    return Shift(before.name, "number", gap, p, detail)
 
 
 def category_shift(before: CategorySummary, values: list[str | None]) -> Shift:
-    """Return the shift of categories, by the chi-square test of two samples; missing is one more category.
+    """Return the shift of categories; missing is one more category.
 
-    Categories that D1 did not hold, or hardly, count as rare; cells with an expected count below five are joined.
+    The gap is that of the categories that were kept of D1, with the others as one. Its p-value is that of cells, which
+    neither side has chosen.
     """
     counts = Counter(values)
     own = [counts.pop(category, 0) for category in before.categories]
@@ -119,7 +130,7 @@ def category_shift(before: CategorySummary, values: list[str | None]) -> Shift:
     names = [*before.categories, "other categories", "missing"]
     at = int(np.abs(shares).argmax())
     detail = f"{names[at]}: {'more' if shares[at] > 0 else 'fewer'}" if gap else "no change"
-    return Shift(before.name, "category", gap, chi_square_p_value(first, second), detail)
+    return Shift(before.name, "category", gap, cells_p_value(*_cells(before, values)), detail)
 
 
 def score_shift(before: Array, now: Array) -> Shift:
@@ -134,29 +145,82 @@ def score_shift(before: Array, now: Array) -> Shift:
 
 
 def ks_p_value(gap: float, n: int, m: int) -> float:
-    """Return the p-value of the two-sample test of Kolmogorov and Smirnov; ties make it larger, never smaller."""
-    return float(np.clip(kstwo.sf(gap, max(1, round(n * m / (n + m)))), 0, 1))
+    """Return the p-value of the two-sample test of Kolmogorov and Smirnov, which errs on the side of no drift.
+
+    The limit law for large samples gives larger p-values, wherever they are below 0.1, than the exact one of samples of
+    any size without ties; ties make the exact ones larger, and the gap smaller.
+    """
+    return float(kolmogorov(math.sqrt(n * m / (n + m)) * gap))
 
 
-def chi_square_p_value(first: Array, second: Array) -> float:
-    """Return the p-value of the chi-square test that two rows of counts have one distribution."""
+def fisher_p_value(first: int, n: int, second: int, m: int) -> float:
+    """Return the p-value of Fisher's exact test that ``first`` of n and ``second`` of m rows have one chance.
+
+    Given their sum, the second count is hypergeometric; twice the smaller tail counts.
+    """
     both = first + second
-    smaller = min(first.sum(), second.sum()) / both.sum()
-    small = both * smaller < LEAST_EXPECTED
-    table = np.stack([first, second])
-    joined = np.concatenate([table[:, ~small], table[:, small].sum(axis=1, keepdims=True)], axis=1)
-    joined = joined[:, joined.sum(axis=0) > 0]
-    if joined.shape[1] < 2:
+    counts = np.arange(max(0, both - n), min(both, m) + 1, dtype=float)
+    ways = _log_choose(m, counts) + _log_choose(n, both - counts) - _log_choose(n + m, np.array(float(both)))
+    chances, at = np.exp(ways), second - int(counts[0])
+    return float(min(1.0, 2 * min(chances[: at + 1].sum(), chances[at:].sum())))
+
+
+def cells_p_value(first: Counts, second: Counts) -> float:
+    """Return the p-value that two samples, counted in the same cells, have one distribution: exact for any size.
+
+    Given what both rows hold together, all ways to divide the rows between the samples are equally likely. Two tests
+    share the error: Fisher's of the cell that stands out most, times the number of cells, and the chi-square statistic
+    among random divisions. The cells are chosen by what both samples hold together: the fullest ones, the others
+    joined. That choice is the same for all divisions, and so is allowed.
+    """
+    table = np.stack([first, second])[:, first + second > 0]
+    place = np.arange(table.shape[1])
+    group = np.where(place < FULLEST, place, FULLEST + place % FULLEST)
+    cells = np.zeros((2, int(group.max(initial=0)) + 1), dtype=np.int64)
+    np.add.at(cells.T, group, table[:, np.argsort(-table.sum(axis=0), kind="stable")].T)
+    (n, m), both = (int(size) for size in cells.sum(axis=1)), cells.sum(axis=0)
+    if len(both) < 2 or not n or not m:
         return 1.0
-    expected = joined.sum(axis=1, keepdims=True) * joined.sum(axis=0) / joined.sum()
-    statistic = float(((joined - expected) ** 2 / expected).sum())
-    return float(chdtrc(joined.shape[1] - 1, statistic))
+    expected = both * (m / (n + m))
+    most = int((np.abs(cells[1] - expected) / np.sqrt(expected * (1 - both / (n + m)))).argmax())
+    single = len(both) * fisher_p_value(int(cells[0, most]), n, int(cells[1, most]), m)
+    enough = 2 * single * DIVISIONS < 1 or n + m >= MOST_DIVIDED
+    return min(1.0, 2 * min(single, 1.0 if enough else _divided_p_value(cells[1], both)))
 
 
-def _missing_shift(before: NumberSummary, missing: int, n: int) -> tuple[float, float]:
-    first = np.array([before.missing, before.count - before.missing], dtype=float)
-    second = np.array([missing, n - missing], dtype=float)
-    return abs(missing / n - before.missing / before.count), chi_square_p_value(first, second)
+def _divided_p_value(second: Counts, both: Counts) -> float:
+    """Return the p-value of the chi-square statistic among random divisions, with a fixed seed.
+
+    Divisions are drawn until ``ENOUGH`` of them are as extreme as the one at hand, or all are drawn: an exact test
+    either way (Besag & Clifford 1991).
+    """
+    random, m = np.random.default_rng(0), int(second.sum())
+    limit = (second**2 / both).sum() * (1 - 1e-12)  # grows with chi-square, since what both hold is fixed
+    drawn = extreme = 0
+    while drawn < DIVISIONS:
+        size = min(max(2 * ENOUGH, drawn), AT_A_TIME, DIVISIONS - drawn)
+        draws = random.multivariate_hypergeometric(both, m, size, method="marginals")
+        reached = np.flatnonzero((draws**2 / both).sum(axis=1) >= limit)
+        if extreme + len(reached) >= ENOUGH:
+            return float(ENOUGH / (drawn + int(reached[ENOUGH - extreme - 1]) + 1))
+        drawn, extreme = drawn + size, extreme + len(reached)
+    return (extreme + 1) / (drawn + 1)
+
+
+def _cells(before: CategorySummary, values: list[str | None]) -> tuple[Counts, Counts]:
+    """Return how many rows of D1 and how many new ones fall into each cell, missing ones into the last."""
+    first, second = np.zeros((2, CELLS + 1), dtype=np.int64)
+    np.add.at(first, [cell_of(category) for category in before.categories], before.counts)
+    np.add.at(first, list(before.rare_cells), before.rare_counts)
+    first[-1] = before.missing
+    for category, count in Counter(values).items():
+        second[-1 if category is None else cell_of(category)] += count
+    return first, second
+
+
+def _log_choose(n: int, k: Array) -> Array:
+    ways: Array = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
+    return ways
 
 
 def _missing_words(before: NumberSummary, values: Array) -> str:

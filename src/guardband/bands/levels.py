@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -62,8 +63,8 @@ class Levels:
 
     @property
     def floats(self) -> tuple[float, ...]:
-        """Each level as a float."""
-        return tuple(float(level) for level in self.values)
+        """Each level as a float, less than 1."""
+        return tuple(min(float(level), math.nextafter(1, 0)) for level in self.values)
 
     @property
     def alphas(self) -> tuple[float, ...]:

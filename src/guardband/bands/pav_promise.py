@@ -20,7 +20,8 @@ class PavPromise(RankPromise):
 
     ``tau`` is the level of the network that was picked (0 is the whole line), ``covered`` its count, ``candidates`` the
     size of the grid, ``rule`` how it was picked and ``aim`` what ``rank`` was set for. The K-free rules make coverage
-    stochastically larger than Beta(rank, n + 1 - rank), the paper's own up to a factor K.
+    stochastically larger than Beta(rank, n + 1 - rank), the paper's own up to a factor K. ``shares`` is the number of
+    levels that hold at once.
     """
 
     kind = "pav"
@@ -29,6 +30,7 @@ class PavPromise(RankPromise):
     candidates: int
     tau: tuple[float, ...]
     covered: tuple[int, ...]
+    shares: int = 1
 
     @property
     def on_average(self) -> bool:
@@ -48,18 +50,21 @@ class PavPromise(RankPromise):
         return Law((self.rank[i], self.n_calibration), candidates=self._among, open=True)
 
     def expected_coverage(self) -> tuple[float, ...]:
-        """Return the integral of ``ranks.average_coverage``, and 1 for the whole line."""
-        return self._unless_whole(lambda i: average_coverage(self.rank[i], self.n_calibration, self._among))
+        """Return the integral of ``ranks.average_coverage``."""
+        return tuple(average_coverage(k, self.n_calibration, self._among) for k in self.rank)
 
     def coverage_bound(self, delta: float) -> tuple[float, ...]:
         """Return the bound of the rank; for the paper's rule Clopper-Pearson's of the chosen network at delta / K.
 
-        The latter stays below 1 where all rows are covered, since the interval is finite.
+        The latter holds for all networks at once, and so for all levels; the former is divided among joint levels. Both
+        stay below 1 where all rows are covered, since the interval is finite. Where no network passed, it is 1.
         """
-        if self.rule != "paper":
-            return super().coverage_bound(delta)
-        share = delta / self.candidates
-        return self._unless_whole(lambda i: coverage_bound(share, self.covered[i], self.n_calibration))
+        if self.rule == "paper":
+            share, counts = delta / self.candidates, self.covered
+        else:
+            share, counts = delta / self.shares, self.rank
+        found = zip(counts, self.whole_line, strict=True)
+        return tuple(1.0 if whole else coverage_bound(share, count, self.n_calibration) for count, whole in found)
 
     def how(self, method: str) -> str:
         """Return which network was picked, and by what count."""

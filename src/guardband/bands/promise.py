@@ -78,6 +78,10 @@ class Promise(ABC):
     def not_promised(self) -> list[str]:
         """Return what a reader might take for promised, and is not."""
 
+    def widened(self) -> Promise:
+        """Return the promise for intervals that may hold more than what it was made for."""
+        return self
+
     def to_dict(self) -> dict[str, Any]:
         """Return the promise for JSON."""
         alone = ("entity", "n_rows") if self.entity is None else ()

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from guardband.bands.law import Expectation, Law
@@ -17,7 +16,7 @@ from guardband.bands.ranks import (
     shared_simultaneous_bound,
     simultaneous_bound,
 )
-from guardband.words import at_least, level_name
+from guardband.words import at_least, confidence_name, level_name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,14 +24,16 @@ class RankPromise(Promise):
     """What follows from a rank fixed beforehand: coverage given the data is Beta(rank, n + 1 - rank), or larger.
 
     ``rank`` is the number of calibration rows that the interval was asked to contain; it exceeds ``n_calibration``
-    where the interval is infinite. ``joint`` says that all levels hold at once, and ``chosen_after`` that the level was
-    chosen after calibration. A subclass says whether the level is promised ``on_average``, or, with probability
-    1 - ``delta``, of new rows given the data.
+    where there are too few rows, and the interval is infinite. ``joint`` says that all levels hold at once, and
+    ``chosen_after`` that the level was chosen after calibration. ``extended`` intervals may hold more than what scores
+    no more than their threshold, so that coverage may be larger. A subclass says whether the level is promised
+    ``on_average``, or, with probability 1 - ``delta``, of new rows given the data.
     """
 
     rank: tuple[int, ...]
     joint: bool = False
     chosen_after: bool = False
+    extended: bool = False
 
     @property
     @abstractmethod
@@ -45,19 +46,26 @@ class RankPromise(Promise):
 
     def law(self, i: int) -> Law:
         """Return the law of the number of covered rows at a level."""
-        return Law((self.rank[i], self.n_calibration))
+        return Law((self.rank[i], self.n_calibration), open=self.extended)
+
+    def widened(self) -> RankPromise:
+        """Return the promise for extended intervals."""
+        return replace(self, extended=True)
 
     def expected_coverage(self) -> tuple[float, ...]:
-        """Return rank / (n + 1), and 1 for the whole line."""
-        return self._unless_whole(lambda i: average_coverage(self.rank[i], self.n_calibration))
+        """Return rank / (n + 1), and 1 where there are too few rows.
+
+        A whole line that comes from infinite scores does not change it: other calibration rows would have had others.
+        """
+        return tuple(average_coverage(k, self.n_calibration) for k in self.rank)
 
     def coverage_bound(self, delta: float) -> tuple[float, ...]:
-        """Return the delta-quantile of Beta(rank, n + 1 - rank), and 1 for the whole line; each level apart.
+        """Return the delta-quantile of Beta(rank, n + 1 - rank), and 1 where there are too few rows; each level apart.
 
-        For a level that was chosen after calibration it is a bound that holds for all levels at once.
+        For joint levels, and for one chosen after calibration, it is a bound that holds for all levels at once.
         """
-        bound = simultaneous_bound if self.chosen_after else coverage_bound
-        return self._unless_whole(lambda i: bound(delta, self.rank[i], self.n_calibration))
+        bound = simultaneous_bound if self.joint or self.chosen_after else coverage_bound
+        return tuple(bound(delta, k, self.n_calibration) for k in self.rank)
 
     def expectations(self) -> tuple[Expectation, ...]:
         """Return the laws of each level.
@@ -75,7 +83,7 @@ class RankPromise(Promise):
 
     def lines(self, method: str) -> list[str]:
         """Return promise, how, coverage, assumption, and what is not promised."""
-        confidence = level_name(1 - self._delta)
+        confidence = confidence_name(self._delta)
         out = [
             self.sentence(),
             self.how(method),
@@ -86,17 +94,13 @@ class RankPromise(Promise):
             "Not promised: coverage for one particular x or group, nor for rows from elsewhere or later "
             "if the data have changed.",
         ]
-        if self.chosen_after:
-            out.append(
-                "Note: this level was chosen after calibration. If the choice was made by looking at the "
-                "intervals, only the bound given the data, which holds for all levels at once, remains."
-            )
-        return out
+        note = self._note_on_levels()
+        return [*out, f"Note: {note}"] if note else out
 
     def sentence(self) -> str:
         """Return the promise."""
-        several = " (all levels at once)" if self.joint else " (each level apart)"
-        several = several if len(self.confidence_level) > 1 else ""
+        apart = " (each level apart)" if len(self.confidence_level) > 1 else ""
+        several = " (all levels at once)" if self.joint else apart
         levels = levels_in_words(self)
         if self.on_average:
             return (
@@ -109,7 +113,7 @@ class RankPromise(Promise):
         else:
             asked = f", where {levels} was asked for"
         return (
-            f"Promise: with probability at least {level_name(1 - self._delta)} over the draw of the calibration "
+            f"Promise: with probability at least {confidence_name(self._delta)} over the draw of the calibration "
             f"rows{several}, the intervals cover at least {kept} of all new rows{self._of_a_new()}{asked}."
         )
 
@@ -135,8 +139,8 @@ class RankPromise(Promise):
             )
         else:
             said = (
-                f"With {level_name(round(1 - self._delta, 10))} confidence, at least "
-                f"{_floored(self.promised()[0])} of all new rows{self._of_a_new()} from the same source fall inside "
+                f"With {confidence_name(self._delta)} confidence, at least "
+                f"{at_least(self.promised()[0])} of all new rows{self._of_a_new()} from the same source fall inside "
                 "their intervals."
             )
         return said + (further if others else "")
@@ -156,7 +160,7 @@ class RankPromise(Promise):
         if self.on_average:
             out.append(
                 "The level for each calibration set: it holds on average over them. Given the one at hand, coverage is "
-                f"at least {_floored(self.coverage_bound(DELTA)[0])} with 90% confidence, if rows are independent."
+                f"at least {at_least(self.coverage_bound(DELTA)[0])} with 90% confidence, if rows are independent."
             )
         return out
 
@@ -175,8 +179,14 @@ class RankPromise(Promise):
             return self.assumption
         return f"{EXCHANGEABLE}; for the bound given the calibration rows, independent and identically distributed"
 
-    def _unless_whole(self, value: Callable[[int], float]) -> tuple[float, ...]:
-        return tuple(1.0 if whole else value(i) for i, whole in enumerate(self.whole_line))
+    def _note_on_levels(self) -> str:
+        """Return what becomes of a level that was chosen after calibration."""
+        if not self.chosen_after:
+            return ""
+        return (
+            "this level was chosen after calibration. If the choice was made by looking at the intervals, only the "
+            "bound given the data, which holds for all levels at once, remains."
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,14 +211,16 @@ class MarginalPromise(RankPromise):
         """Return rank / (n + 1), and for entities, whose rows share one weight, the level itself."""
         if self.entity is None:
             return super().expected_coverage()
-        return self._unless_whole(lambda i: self.confidence_level[i])
+        pairs = zip(self.confidence_level, self.rank, strict=True)
+        return tuple(level if k <= self.n_calibration else 1.0 for level, k in pairs)
 
     def coverage_bound(self, delta: float) -> tuple[float, ...]:
         """Return the bound of the rank; for entities the one that ``law`` gives, or one for all levels at once."""
         if self.entity is None:
             return super().coverage_bound(delta)
         bound = shared_simultaneous_bound if self.chosen_after else shared_coverage_bound
-        return self._unless_whole(lambda i: bound(delta, self._weight(i), self.n_calibration))
+        n = self.n_calibration
+        return tuple(bound(delta, self._weight(i), n) if k <= n else 1.0 for i, k in enumerate(self.rank))
 
     def drawn(self) -> str:
         """Return how many rows there were in all: those of an entity share one weight."""
@@ -225,6 +237,7 @@ class PacPromise(RankPromise):
     kind = "pac"
     on_average = False
 
-
-def _floored(share: float) -> str:
-    return level_name(math.floor(1e4 * share) / 1e4)
+    def _note_on_levels(self) -> str:
+        if not self.joint:
+            return super()._note_on_levels()
+        return "the promise holds for all levels at once. You may ask for other levels later, and choose among them."

@@ -16,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc, betaincinv, betaln, gammaln
 
+from guardband.bands.simultaneous import delta_for_each_rank
+
 Array = NDArray[np.float64]
 
 
@@ -92,22 +94,34 @@ def _shared_weight(sizes: NDArray[Any]) -> Fraction:
 def coverage_bound(delta: float, k: int, n: int) -> float:
     """Return what coverage given the data exceeds with probability at least 1 - delta.
 
-    The delta-quantile of Beta(k, n + 1 - k); 1 for the whole line, where k > n.
+    The delta-quantile of Beta(k, n + 1 - k), which is less than 1; 1 for the whole line, where k > n.
     """
     if k > n:
         return 1.0
-    return float(betaincinv(k, n + 1 - k, delta)) if k > 0 else 0.0
+    return min(float(betaincinv(k, n + 1 - k, delta)), math.nextafter(1, 0)) if k > 0 else 0.0
 
 
 def simultaneous_bound(delta: float, k: int, n: int) -> float:
-    """Return a bound like ``coverage_bound`` that holds for every k at once.
+    """Return a bound like ``coverage_bound`` that holds for every k at once, for any delta.
 
-    It is the one to quote for a level that was chosen after looking at the calibration rows
-    (Dvoretzky, Kiefer & Wolfowitz 1956 with the constant of Massart 1990, which needs delta <= 1/2).
+    It is the one to quote for a level that was chosen after looking at the calibration rows.
+
+    >>> round(0.99 - simultaneous_bound(0.1, 991, 1000), 4)
+    0.0108
     """
-    if k > n:
-        return 1.0
-    return max(0.0, k / n - math.sqrt(math.log(1 / min(delta, 0.5)) / (2 * n)))
+    return coverage_bound(delta_for_each_rank(n, delta), k, n)
+
+
+def simultaneous_rank(level: Fraction, n: int, delta: float) -> int:
+    """Return the least k with ``simultaneous_bound(delta, k, n) >= level``, or n + 1 where there is none.
+
+    Intervals cut at these ranks cover at least their levels given the data, for all levels that there are at once, with
+    probability at least 1 - delta over the draw of the calibration rows.
+
+    >>> [simultaneous_rank(Fraction("0.9"), n, 0.1) for n in (500, 1000, 4000, 25000)]
+    [468, 926, 3655, 22643]
+    """
+    return pac_rank(level, n, delta_for_each_rank(n, delta))
 
 
 def shared_coverage_bound(delta: float, k: int, n: int) -> float:

@@ -65,7 +65,8 @@ class Conformal(Rule):
         """Return the thresholds and the promise of the cut."""
         context = Context(**{name: summary.rows(name) for name in self.uses})
         after = self.asked is not None and not self.asked.include(self.levels)
-        return self.cut.calibrate(summary.rows("score"), context, self.levels, after)
+        found = self.cut.calibrate(summary.rows("score"), context, self.levels, after)
+        return replace(found, promise=found.promise.widened()) if self.score.extends else found
 
     def ends(self, predicted: Any, context: Context, arrays: dict[str, Any], xp: Any = np) -> Ends:
         """Return the intervals."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from bisect import bisect_left
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -17,7 +17,13 @@ from guardband.bands.levels import Levels
 from guardband.bands.predicted import Context
 from guardband.bands.promise import DELTA, Promise
 from guardband.bands.rank_promise import MarginalPromise, PacPromise
-from guardband.bands.ranks import marginal_rank, order_statistic, pac_rank, shared_order_statistic
+from guardband.bands.ranks import (
+    marginal_rank,
+    order_statistic,
+    pac_rank,
+    shared_order_statistic,
+    simultaneous_rank,
+)
 from guardband.calibration.rule import Calibration, Remark
 from guardband.calibration.summary import Array
 from guardband.exceptions import DegenerateBandWarning
@@ -75,7 +81,7 @@ class RankCut(Cut):
         thresholds = np.array([self.threshold(scores, context, level, k) for level, k in pairs])
         remarks = [
             Remark(
-                f"A {float(level):g} interval with guarantee {self.word!r} needs at least {self._rows_needed(level)} "
+                f"A {float(level)} interval with guarantee {self.word!r} needs at least {self._rows_needed(level)} "
                 f"calibration rows, found {n}."
             )
             for level, k in zip(levels.values, ranks, strict=True)
@@ -147,22 +153,21 @@ class SharedCut(MarginalCut):
 class PacCut(RankCut):
     """The least k for which coverage given the data is at least the level, with probability 1 - delta.
 
-    With ``shares``, delta is divided among so many levels, which then hold at once.
+    With ``joint`` that holds for all levels at once, those that are asked for after calibration too.
     """
 
     word = "pac"
     delta: float = DELTA
-    shares: int = 1
+    joint: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
-        if not 0 < self.delta < 1 or self.shares < 1:
-            raise ValueError(f"PacCut takes a delta between 0 and 1 and a number of shares, found {self}.")
+        if not 0 < self.delta < 1:
+            raise ValueError(f"delta must lie strictly between 0 and 1, found {self.delta}.")
 
     def rank(self, level: Fraction, n: int) -> int:
         """Return k."""
-        return pac_rank(level, n, self.delta / self.shares)
+        return (simultaneous_rank if self.joint else pac_rank)(level, n, self.delta)
 
     def promise(self, **numbers: Any) -> PacPromise:
         """Return the promise given the data."""
-        shared = 1 < len(numbers["confidence_level"]) <= self.shares and not numbers["chosen_after"]
-        return PacPromise(**numbers, delta=self.delta, joint=shared)
+        return PacPromise(**numbers, delta=self.delta, joint=bool(self.joint))

@@ -36,7 +36,8 @@ class PavSelection(Rule):
 
     ``aim`` sets k: ``"selection"`` is the paper's ceil(level n); ``"pac"`` makes coverage given the data at
     least the level, with probability 1 - delta; ``"average"`` makes average coverage at least the level, by
-    the paper's corollary or by its sharp form. If no bands contain enough, tau is 0: the whole line.
+    the paper's corollary or by its sharp form. If no bands contain enough, tau is 0: the whole line. With ``shares``,
+    delta is divided among so many levels, which then hold at once.
     """
 
     takes = PredictedInterval
@@ -77,6 +78,7 @@ class PavSelection(Rule):
             rank=ranks,
             delta=self.delta,
             joint=self.shares > 1,
+            shares=self.shares,
             rule=self.rule,
             aim=self.aim,
             candidates=len(self.taus),
@@ -134,7 +136,7 @@ class PavSelection(Rule):
     def _why_none(self, level: Fraction, n: int, k: int, counts: Array) -> str:
         if k > n:
             needed = self._fewest_rows(level)
-            return f"pav at level {float(level):g} needs at least {needed} calibration rows for this, found {n}."
+            return f"pav at level {float(level)} needs at least {needed} calibration rows for this, found {n}."
         return (
             f"pav needs bands that contain {k} of {n} calibration rows; the widest, tau = {self.taus[-1]:g}, contain "
             f"{counts[-1]}. Add smaller taus or train longer, and calibrate on fresh rows."

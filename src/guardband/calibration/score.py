@@ -28,6 +28,8 @@ class Score(ABC):
 
     takes: ClassVar[type[Predicted]]
     """What kind of prediction it needs."""
+    extends: ClassVar[bool] = False
+    """Whether an interval may hold more than the outcomes whose score is at most c: coverage is then larger."""
 
     @abstractmethod
     def distance(self, predicted: Any, y: Array) -> Array:
@@ -114,6 +116,7 @@ class Additive(Score):
     """
 
     takes = PredictedInterval
+    extends = True
     relative: bool = False
 
     def distance(self, predicted: PredictedInterval, y: Array) -> Array:

@@ -12,6 +12,7 @@ import typer
 
 from guardband.cli.console import Speaker, table
 from guardband.cli.options import Json, Quiet
+from guardband.words import confidence_name, level_name
 
 SIZES = (50, 100, 200, 500, 1000, 2000, 5000, 10_000, 50_000)
 BAR = 30
@@ -70,7 +71,7 @@ def plan(
     needs = needed(level, delta, epsilon, candidates)
     sizes = sorted(set(rows)) if rows else list(SIZES)
     promises = [promise for n in sizes for promise in promised(level, delta, n)]
-    percent, sure = f"{100 * level:.10g}%", f"{100 * (1 - delta):.10g}%"
+    percent, sure = level_name(level), confidence_name(delta)
     if epsilon is not None or not rows:
         shown = table("promise", "method", "calibration rows", right=(2,), title=f"Rows needed for {percent}")
         for need in needs:
@@ -108,7 +109,7 @@ def needed(level: float, delta: float, epsilon: float | None, candidates: int) -
     """Return how many rows each promise needs."""
     from guardband import planning
 
-    percent, sure = f"{100 * level:.10g}%", f"{100 * (1 - delta):.10g}%"
+    percent, sure = level_name(level), confidence_name(delta)
     needs = [
         Need(f"a finite interval, {percent} on average", "conf-nn, marginal", planning.marginal_rows(level)),
         Need(f"a finite interval, {percent} with {sure} confidence", "conf-nn, pac", planning.pac_rows(level, delta)),

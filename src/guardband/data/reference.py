@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ Array = NDArray[np.float64]
 
 KNOTS = 100
 MOST_KEPT = 200
+CELLS = 4096
+"""Into how many cells categories fall by a hash of their name."""
 
 
 @dataclass(frozen=True)
@@ -47,9 +50,19 @@ class NumberSummary:
         return cls(name, len(values), missing, tuple(knots.tolist()), tuple(at_most.tolist()), kind)
 
 
+def cell_of(category: str) -> int:
+    """Return the cell of a category, which depends on its name alone and is the same on every machine."""
+    digest = blake2b(category.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "big") % CELLS
+
+
 @dataclass(frozen=True)
 class CategorySummary:
-    """Categories by how often they occur; those beyond the most frequent are counted together as ``rare``."""
+    """Categories by how often they occur; those beyond the most frequent are counted together as ``rare``.
+
+    Which ones are rare was seen on the training rows, so that new rows are not to be tested against that choice. The
+    rare ones are therefore kept by cell, too: ``rare_counts`` of ``rare_cells``.
+    """
 
     name: str
     count: int
@@ -57,6 +70,8 @@ class CategorySummary:
     categories: tuple[str, ...]
     counts: tuple[int, ...]
     rare: int
+    rare_cells: tuple[int, ...]
+    rare_counts: tuple[int, ...]
     kind: Kind = "category"
 
     @classmethod
@@ -65,8 +80,15 @@ class CategorySummary:
         counts = Counter(value for value in values if value is not None)
         kept = sorted(counts, key=lambda value: (-counts[value], value))[:MOST_KEPT]
         present = sum(counts.values())
-        own = tuple(counts[value] for value in kept)
-        return cls(name, len(values), len(values) - present, tuple(kept), own, present - sum(own))
+        own = tuple(counts.pop(value) for value in kept)
+        cells: Counter[int] = Counter()
+        for value, count in counts.items():
+            cells[cell_of(value)] += count
+        rare = sorted(cells)
+        missing = len(values) - present
+        return cls(
+            name, len(values), missing, tuple(kept), own, cells.total(), tuple(rare), tuple(cells[i] for i in rare)
+        )
 
 
 @dataclass(frozen=True)

@@ -82,16 +82,11 @@ class Request:
         return DELTA if self.delta is None else self.delta
 
     @property
-    def shares(self) -> int:
-        """Among how many levels delta is shared."""
-        return len(self.levels) if self.joint else 1
-
-    @property
     def cut(self) -> Cut:
         """The cut that the guarantee stands for."""
         if isinstance(self.guarantee, Cut):
             return self.guarantee
-        return PacCut(self.delta_or_default, self.shares) if self.guarantee == "pac" else MarginalCut()
+        return PacCut(self.delta_or_default, joint=self.joint) if self.guarantee == "pac" else MarginalCut()
 
     def given(self) -> dict[str, Any]:
         """Return the options that ask for something, by name."""

@@ -31,7 +31,7 @@ class Pav(Method):
             "average" if request.average else "pac" if request.guarantee == "pac" else "selection",
             request.average or "sharp",
             request.delta_or_default,
-            request.shares,
+            len(request.levels) if request.joint else 1,
         )
 
     def order(self, request: Request, brought: int) -> list[int]:

@@ -1,0 +1,66 @@
+import math
+
+import numpy as np
+import pytest
+from scipy.special import betaincinv, gammaln
+from scipy.stats import binom
+
+from guardband.bands.simultaneous import _some_fail, _some_fail_at_most, delta_for_each_rank
+
+
+def bounds_at(n, eta):
+    k = np.arange(1, n + 1)
+    return betaincinv(k, n + 1 - k, eta)
+
+
+@pytest.mark.parametrize("eta", [0.001, 0.05, 0.4])
+@pytest.mark.parametrize("n", [1, 2, 3, 6])
+def test_exact_law_is_the_determinant_of_steck(n, eta):
+    """P(U_(k) >= b_k for all k) = n! det((1 - b_j)^(j - i + 1) / (j - i + 1)!), with 0 below the subdiagonal."""
+    above = 1 - bounds_at(n, eta)
+    matrix = np.zeros((n, n))
+    for i in range(n):
+        for j in range(max(0, i - 1), n):
+            matrix[i, j] = above[j] ** (j - i + 1) / math.factorial(j - i + 1)
+    assert _some_fail(n, eta) == pytest.approx(1 - math.factorial(n) * np.linalg.det(matrix), abs=1e-12)
+
+
+def test_exact_law_is_that_of_uniform_numbers():
+    n, replications, rng = 1000, 4000, np.random.default_rng(0)
+    uniform = np.sort(rng.random((replications, n)), axis=1)
+    for eta in (0.0005, 0.003, 0.03, 0.15):
+        failed = int((uniform < bounds_at(n, eta)).any(axis=1).sum())
+        low, high = binom.ppf([1e-5, 1 - 1e-5], replications, _some_fail(n, eta))
+        assert low <= failed <= high
+
+
+@pytest.mark.parametrize("n", [60, 300, 1000])
+def test_what_is_used_for_many_rows_is_above_the_exact_law_and_close(n):
+    for eta in (1e-9, 1e-4, 0.003, 0.05, 0.2):
+        exact, bound = _some_fail(n, eta), _some_fail_at_most(n, eta)
+        assert exact <= bound
+        if exact <= 0.1:
+            assert bound <= 1.25 * exact
+
+
+@pytest.mark.parametrize("n", [1001, 20_000])
+def test_the_sum_over_some_ranks_is_above_the_sum_over_all(n):
+    k = np.arange(1, n + 1)
+    for eta in (1e-6, 0.002, 0.05):
+        bounds = bounds_at(n, eta)
+        slopes = np.diff(bounds, append=1)
+        assert np.diff(slopes[:-1]).min() > -1e-15  # convex, as its proof needs
+        ways = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
+        last = np.exp(ways + k * np.log(bounds) + (n - k) * np.log1p(-bounds))
+        every = (last * (1 - (n - k) * slopes / (1 - bounds))).sum()
+        assert every <= _some_fail_at_most(n, eta) <= 1.06 * every
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 100, 1000, 1001, 10**5, 10**7])
+@pytest.mark.parametrize("delta", [1e-300, 1e-12, 0.01, 0.1, 0.5, 0.9, 0.999])
+def test_any_delta_and_any_number_of_rows_has_its_eta(n, delta):
+    eta = delta_for_each_rank(n, delta)
+    assert delta / n <= eta <= delta
+    if n > 1 and 1e-200 < delta < 0.9:
+        fail = _some_fail(n, eta) if n <= 1000 else _some_fail_at_most(n, eta)
+        assert 0.998 * delta <= fail <= delta
