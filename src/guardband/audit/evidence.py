@@ -16,7 +16,7 @@ from guardband.bands.law import Law
 from guardband.bands.levels import Levels
 from guardband.bands.predicted import Context, Predicted
 from guardband.calibration.calibrated import Calibrated
-from guardband.data.fingerprint import count_overlap, fingerprints
+from guardband.data.fingerprint import allowed_overlap, count_overlap, fingerprints
 from guardband.data.reference import Reference
 from guardband.data.table import Column, Table, as_array, read_table
 from guardband.data.target import Target
@@ -38,7 +38,9 @@ class Evidence:
 
     ``scores`` are the conformity scores of these rows and ``calibration_scores`` those of D2, None where the rule is
     no rank. ``twins`` counts the rows that have an equal one among those that trained, and among those that
-    calibrated. ``moments`` says which columns hold dates, and ``row_numbers`` by which numbers the user knows the rows.
+    calibrated; ``used_before`` those that have one among either, and ``used_by_chance`` how many of them may be chance.
+    ``doubts`` says why rows of the model's table may depend on each other. ``moments`` says which columns hold dates,
+    and ``row_numbers`` by which numbers the user knows the rows.
     """
 
     table: Table
@@ -59,6 +61,9 @@ class Evidence:
     _context: Context
     _calibrated: Calibrated
     _target: Target
+    used_before: int = 0
+    used_by_chance: int = 0
+    doubts: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -83,6 +88,7 @@ class Evidence:
         predicted, context = learned.predict_encoded(inputs, fitted.rule.each_copy), context_of(table)
         ends = learned.target.to_units(*calibrated.ends(predicted, context))
         prints = fingerprints(table, response)
+        used = np.concatenate([fitted.training_prints, fitted.calibration_prints])
         columns = [_side("group", group, table.n_rows), _side("time", time, table.n_rows)]
         dates = [c.name for c in (*table.columns, columns[1]) if c is not None and c.numbers_are == "date"]
         return cls(
@@ -104,6 +110,9 @@ class Evidence:
             _context=context,
             _calibrated=calibrated,
             _target=learned.target,
+            used_before=count_overlap(prints, used),
+            used_by_chance=allowed_overlap(len(prints), used),
+            doubts=fitted.doubts,
         )
 
     @property

@@ -22,6 +22,7 @@ class Fitted:
 
     The prints are fingerprints of the rows that trained, of those that ``fit`` held out, and of those that calibrated
     last. ``reference`` summarises the training rows, and ``params`` are the arguments that the model was fitted with.
+    ``doubts`` says why rows may depend on each other, in sentences: an audit then cannot judge the promise.
     """
 
     learned: Learned
@@ -32,6 +33,7 @@ class Fitted:
     calibration_prints: Prints
     reference: Reference
     params: Mapping[str, Any]
+    doubts: tuple[str, ...] = ()
 
     def predict(self, table: Table) -> Predicted:
         """Return what the networks predict in work units, as the rule is to see it."""

@@ -82,6 +82,7 @@ def save(
         "notes": None if calibrated is None else list(calibrated.notes),
         "certificate": None if calibrated is None else calibrated.certificate.to_dict(),
         "reference": fitted.reference.to_dict(),
+        "doubts": list(fitted.doubts),
     }
     tensors = {WEIGHTS + name: t for name, t in learned.members.snapshot().items()}
     for name in PRINTS:
@@ -184,6 +185,7 @@ def _restore(model: IntervalRegressor, entries: Mapping[str, Any], tensors: Mapp
         **{name: tensors[name].numpy().view(np.uint64) for name in PRINTS},
         reference=Reference.from_dict(entries["reference"]),
         params=model.get_params(deep=False),
+        doubts=tuple(entries.get("doubts", ())),
     )
     if entries["certificate"] is not None:
         arrays = {name.removeprefix(SUMMARY): t.numpy() for name, t in tensors.items() if name.startswith(SUMMARY)}
