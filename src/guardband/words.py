@@ -72,12 +72,13 @@ def chance(p: float) -> str:
 
 
 def about(count: int) -> str:
-    """Return a count of rows that is enough, in two digits: rounded up.
+    """Return a count of rows that is enough: rounded up to one digit, or to two from a hundred on.
 
-    >>> about(7), about(384), about(12_345)
-    ('7', '390', '13,000')
+    >>> about(7), about(31), about(384), about(12_345)
+    ('7', '40', '390', '13,000')
     """
-    step: int = 10 ** max(0, len(str(count)) - 2)
+    digits = 1 if count < 100 else 2
+    step: int = 10 ** (len(str(count)) - digits)
     return f"{-(-count // step) * step:,}"
 
 
