@@ -173,7 +173,7 @@ def test_the_status_can_be_read_in_light_and_in_dark(status):
 def test_the_range_beside_a_group_says_how_many_groups_it_allows_for(hostile):
     page = render(hostile)
     groups = {family["key"]: family["compared"] for family in hostile["audit"]["families"]}
-    assert page.count(f"allowing for {groups['width']} groups</span></th>") >= 1
+    assert page.count(f"Expected ranges allow for {groups['width']} groups.</caption>") >= 1
     assert f"allowing for {groups['column-0']} groups in all columns together" in page
     assert "The promise is about all rows together. Groups are shown for information." in page
     assert "99% band" not in page

@@ -95,8 +95,10 @@ def _facts(document: Mapping[str, Any]) -> str:
     level, spread = document["audit"]["levels"][0], document["spread"]
     n = level["n"]
     expected = f"{percent(level['low'] / n)} to {percent(level['high'] / n)} expected in 99% of audits"
+    if level["whole_line"]:
+        expected = "infinite intervals contain every value"
     if spread["ratio"] is None:
-        against = "true values do not vary" if spread["low"] == spread["high"] else "infinite"
+        against = "true values do not vary" if spread["low"] == spread["high"] else "no usable intervals"
     else:
         against = (
             f"{percent(spread['ratio'], 0)} of the range {number(spread['low'])} to {number(spread['high'])} that "

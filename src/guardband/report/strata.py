@@ -42,15 +42,15 @@ def strata_table(family: Mapping[str, Any], aim: float, caption: str = "") -> st
             f'<td class="wide">{percent(own["low"] / n)} to {percent(own["high"] / n)}</td><td class="wide">{n:,}</td>'
             f'<td class="flag">{FLAGS.get(own["flag"] or "", "")}</td></tr>'
         )
-    said = escape(caption or family["title"])
-    groups = f"{family['compared']:,} {'group' if family['compared'] == 1 else 'groups'}"
+    said, n = escape(caption or family["title"]), family["compared"]
+    title = said if caption else f'<span class="sr">{said}</span>'
+    ranges = "" if n == 1 else f"{'. ' if caption else ''}Expected ranges allow for {n:,} groups."
     return (
         f'<div class="scroll" tabindex="0" role="region" aria-label="{said}"><table class="strata">'
-        f'<caption class="{"" if caption else "sr"}">{said}</caption><thead><tr><th scope="col" class="text">group</th>'
+        f'<caption>{title}{ranges}</caption><thead><tr><th scope="col" class="text">group</th>'
         f'<th scope="col" class="graph"><span class="ends"><span>{percent(start, 0)}</span><span>100%</span></span>'
         "</th>"
-        '<th scope="col" class="share">inside</th>'
-        f'<th scope="col" class="wide">expected<span class="allow"> allowing for {groups}</span></th>'
+        '<th scope="col" class="share">inside</th><th scope="col" class="wide">expected range</th>'
         '<th scope="col" class="wide">rows</th><th scope="col" class="flag"><span class="sr">remark</span></th></tr>'
         f"</thead><tbody>{''.join(lines)}</tbody></table></div>"
     )
