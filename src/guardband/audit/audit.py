@@ -19,8 +19,8 @@ Array = NDArray[np.float64]
 
 GROUPS_INFORM = (
     "The promise is about all rows together. Groups are shown for information. The expected range of a group allows "
-    "for the number of groups in its table. Within one table, chance alone rarely marks a group. Over several tables it "
-    "does so more often."
+    "for the number of groups in its table. Within one table, chance alone rarely marks a group. Over several tables "
+    "it does so more often."
 )
 
 
