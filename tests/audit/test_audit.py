@@ -53,7 +53,7 @@ def test_the_verdict_counts_rows_by_the_exact_law():
     covered = int(((evidence.intervals.lower <= evidence.y) & (evidence.y <= evidence.intervals.upper)).sum())
     law = betabinom(2000, 901, 100)
     (level,) = own.levels
-    assert (level.covered, level.low, level.high) == (covered, law.ppf(0.005), law.ppf(0.995))
+    assert (level.covered, level.low, level.high) == (covered, law.ppf(0.01), law.ppf(0.99))
     assert own.p_value == pytest.approx(law.cdf(covered))
     assert own.verdict == level.verdict == "consistent"
     assert own.sentence == (
@@ -164,7 +164,7 @@ def test_the_curve_is_coverage_at_every_level(evidence):
     rank = marginal_rank(GRID[0], 150)
     assert first == Law((rank, 150))
     law = betabinom(300, rank, 151 - rank)
-    assert (curve.low[0], curve.high[0]) == (law.ppf(0.005), law.ppf(0.995))
+    assert (curve.low[0], curve.high[0]) == (law.ppf(0.01), law.ppf(0.99))
 
 
 def test_levels_beyond_the_calibration_rows_are_left_out_without_a_warning():

@@ -43,13 +43,13 @@ def counted(covered, n, n2=1000, level=0.9, *, significance=0.01, among=1, delta
         (
             counted(912, 1000),
             "consistent",
-            "Consistent with the promise: 912 of 1,000 rows (91.2%) fell inside their 90% intervals. 863 to 932 were "
+            "Consistent with the promise: 912 of 1,000 rows (91.2%) fell inside their 90% intervals. 867 to 929 were "
             "expected.",
         ),
         (
             counted(980, 1000),
             "consistent",
-            "Consistent with the promise: 980 of 1,000 rows (98.0%) fell inside their 90% intervals. Only 863 to 932 "
+            "Consistent with the promise: 980 of 1,000 rows (98.0%) fell inside their 90% intervals. Only 867 to 929 "
             "were expected: the intervals are wider than needed.",
         ),
         (
@@ -120,6 +120,7 @@ def test_the_word_follows_from_the_exact_law_at_every_count(n, n2):
     law = betabinom(n, rank, n2 + 1 - rank)
     breach_is_seen = law.ppf(0.01) / n >= 0.8
     for covered, p in enumerate(law.cdf(np.arange(n + 1))):
+        assert (p < 0.01) == (covered < counted(covered, n, n2).expected[0])  # broken: below the range that is shown
         expected = "broken" if p < 0.01 else "too few rows" if p < 0.1 or not breach_is_seen else "consistent"
         assert verdict_on(counted(covered, n, n2)).kind == expected, covered
 
@@ -163,7 +164,7 @@ def test_nothing_promised_is_not_judged():
     assert own.kind == "cannot judge"
     assert own.sentence == (
         "Cannot judge: nothing is promised. 10 of 1,000 rows (1.0%) fell inside their 90% intervals. With a coverage "
-        'of exactly 90%, 875 to 924 would be usual. For a promise, use method="conf-nn" or "pav".'
+        'of exactly 90%, 877 to 921 would be usual. For a promise, use method="conf-nn" or "pav".'
     )
 
 

@@ -28,8 +28,9 @@ GROUPS_INFORM = (
 class LevelFinding:
     """One promised level: how many rows are covered, what was to be expected, and the exact test.
 
-    ``low`` to ``high`` is the 99% band of the count; fewer than ``least`` break the promise, None where nothing is
-    promised. ``share_promised`` is what is promised of all new rows, None where it is on average.
+    ``low`` to ``high`` is the range to expect of the count, each tail at the significance; fewer than ``least`` break
+    the promise, None where nothing is promised. ``share_promised`` is what is promised of all new rows, None where it
+    is on average.
     """
 
     level: float
@@ -151,7 +152,7 @@ def audit(evidence: Evidence, significance: float = 0.01) -> Audit:
             evidence.calibration_scores,
             significance,
         ),
-        curve=_curve(evidence),
+        curve=_curve(evidence, significance / among),
         notes=_notes(evidence),
     )
 
@@ -160,7 +161,7 @@ def _finding(evidence: Evidence, counted: Counted, verdict: Verdict) -> LevelFin
     i, expectation = counted.i, counted.expectation
     lower, upper = evidence.intervals.per_level()
     widths = upper[:, i] - lower[:, i]
-    low, high = expectation.expected.band(counted.n)
+    low, high = counted.expected
     return LevelFinding(
         level=expectation.level,
         n=counted.n,
@@ -177,7 +178,7 @@ def _finding(evidence: Evidence, counted: Counted, verdict: Verdict) -> LevelFin
     )
 
 
-def _curve(evidence: Evidence) -> Curve | None:
+def _curve(evidence: Evidence, tail: float) -> Curve | None:
     ranked = evidence.levels()
     if not ranked:
         return None
@@ -188,7 +189,7 @@ def _curve(evidence: Evidence) -> Curve | None:
         covered.append(int(((lower <= evidence.y) & (evidence.y <= upper)).sum()))
         means.append(float((upper - lower).mean()))
         medians.append(float(np.median(upper - lower)))
-    bands = [law.band(n) for _, law in ranked]
+    bands = [law.band(n, tail) for _, law in ranked]
     return Curve(
         tuple(float(level) for level, _ in ranked),
         tuple(covered),

@@ -95,7 +95,7 @@ def judge(bins: Bins, covered: NDArray[np.bool_], law: Law, significance: float,
 
 def stratum(label: str, n: int, covered: int, law: Law, significance: float) -> Stratum:
     """Return one stratum, tested both ways at half the significance each."""
-    return Stratum(label, n, covered, *law.band(n, significance))
+    return Stratum(label, n, covered, *law.band(n, significance / 2))
 
 
 def bins_of_column(column: Column, as_moment: Callable[[float], str] | None = None) -> Bins:

@@ -64,6 +64,11 @@ class Counted:
         return self.expectation.level if share is None else share
 
     @property
+    def expected(self) -> tuple[int, int]:
+        """The least and the largest count to expect, each tail at the significance of the test."""
+        return self.expectation.expected.band(self.n, self.significance)
+
+    @property
     def in_words(self) -> str:
         """The count, in a sentence without its end."""
         name = level_name(self.expectation.level)
@@ -113,7 +118,7 @@ def _unable(counted: Counted, doubts: tuple[str, ...]) -> str | None:
     if promise.whole_line[counted.i]:
         return _unusable(counted)
     if not promise.binding:
-        low, high = counted.expectation.expected.band(counted.n)
+        low, high = counted.expected
         return (
             f"Cannot judge: nothing is promised. {counted.in_words}. "
             f"With a coverage of exactly {name}, {low:,} to {high:,} would be usual. "
@@ -193,7 +198,7 @@ def rows_that_tell(expectation: Expectation, share: float, n: int, significance:
 
 
 def _expected(counted: Counted) -> str:
-    low, high = counted.expectation.expected.band(counted.n)
+    low, high = counted.expected
     if counted.covered > high:
         return f"Only {low:,} to {high:,} were expected: the intervals are wider than needed."
     if counted.expectation.share is None:

@@ -12,9 +12,6 @@ from guardband.bands.ranks import binomial_counts, coverage_bound, covered_count
 
 Array = NDArray[np.float64]
 
-BAND = 0.99
-"""The share of audits whose count lies in the band, if all is as promised."""
-
 
 @dataclass(frozen=True)
 class Law:
@@ -41,11 +38,10 @@ class Law:
         """Return the least count whose p-value is not below the significance."""
         return int(np.searchsorted(self._counts(m), significance / self.candidates))
 
-    def band(self, m: int, outside: float = 1 - BAND) -> tuple[int, int]:
-        """Return the least and the largest count of a band that few audits lie ``outside``, half on each side."""
-        tail, counts = outside / 2, self._counts(m)
-        high = m if self.open else min(m, int(np.searchsorted(counts, 1 - tail)))
-        return int(np.searchsorted(counts, tail / self.candidates)), high
+    def band(self, m: int, tail: float) -> tuple[int, int]:
+        """Return the least and the largest count to expect: with this probability, a count is lower, or is higher."""
+        high = m if self.open else min(m, int(np.searchsorted(self._counts(m), 1 - tail)))
+        return self.least(m, tail), high
 
     def least_share(self, significance: float) -> float:
         """Return the share below which a count contradicts the law once there are enough rows."""

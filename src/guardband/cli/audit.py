@@ -144,8 +144,8 @@ def _tell(found: dict[str, Any], speaker: Speaker) -> None:
     from guardband.words import chance
 
     speaker.tell(found["sentence"])
-    columns = ("level", "rows", "inside", "share", "expected (99%)", "broken below", "exact test", "mean width")
-    shown = table(*columns, right=range(1, 8))
+    columns = ("level", "rows", "inside", "share", "expected", "exact test", "mean width")
+    shown = table(*columns, right=range(1, 7))
     for level in found["levels"]:
         shown.add_row(
             f"{100 * level['level']:.10g}%",
@@ -153,7 +153,6 @@ def _tell(found: dict[str, Any], speaker: Speaker) -> None:
             f"{level['covered']:,}",
             f"{level['share']:.2%}",
             f"{level['low']:,} to {level['high']:,}",
-            "" if level["least"] is None else f"{level['least']:,}",
             chance(level["p_value"]),
             "infinite" if level["mean_width"] is None else f"{level['mean_width']:.4g}",
         )

@@ -95,7 +95,7 @@ def _levels(axes: Axes, document: Mapping[str, Any]) -> None:
     curve, n = document["audit"]["curve"], document["audit"]["n"]
     levels = np.array(curve["levels"])
     low, high, covered = (np.array(curve[key]) / n for key in ("low", "high", "covered"))
-    axes.fill_between(levels, low, high, color=BAND, lw=0, label="99% of audits")
+    axes.fill_between(levels, low, high, color=BAND, lw=0, label="expected range")
     axes.plot(levels, levels, color=INK, lw=0.8, ls="--")
     axes.plot(levels, covered, color=HOLD, lw=1.6, label="covered")
     axes.set(xlabel="level asked for", ylabel="share of rows inside")

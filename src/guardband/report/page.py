@@ -94,7 +94,7 @@ def _hero(document: Mapping[str, Any], title: str) -> str:
 def _facts(document: Mapping[str, Any]) -> str:
     level, spread = document["audit"]["levels"][0], document["spread"]
     n = level["n"]
-    expected = f"{percent(level['low'] / n)} to {percent(level['high'] / n)} expected in 99% of audits"
+    expected = f"{percent(level['low'] / n)} to {percent(level['high'] / n)} expected"
     if level["whole_line"]:
         expected = "infinite intervals contain every value"
     if spread["ratio"] is None:

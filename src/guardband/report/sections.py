@@ -23,7 +23,7 @@ def levels_part(document: Mapping[str, Any], words: Sequence[Mapping[str, str]])
         )
     at = document["rows"]["headline"]
     own = words[at]
-    entries = (("covered", "Rows inside"), ("expected", "Expected (99% of audits)"), ("width", "Mean width"))
+    entries = (("covered", "Rows inside"), ("expected", "Expected range"), ("width", "Mean width"))
     shown = "".join(f'<div><dt>{name}</dt><dd id="at-{key}">{escape(own[key])}</dd></div>' for key, name in entries)
     rows = [[w["level"], w["covered"], w["expected"], w["width"]] for w in words]
     return (
@@ -32,13 +32,13 @@ def levels_part(document: Mapping[str, Any], words: Sequence[Mapping[str, str]])
         f'step="1" value="{at}" aria-valuetext="{escape(own["level"])}"></div><dl aria-live="polite">{shown}</dl></div>'
         '<p class="note script">Move the level: the picture above and the curves below follow.</p>'
         '<div class="pair"><figure><div class="plot script" id="curve" data-label="Coverage at each level, '
-        'with the range of 99% of audits and the line of equality"></div><figcaption>Share of rows inside, at every '
-        "level. Grey: where it falls in 99 of 100 audits if the promise holds. Dashed: exactly the level.</figcaption>"
+        'with the expected range and the line of equality"></div><figcaption>Share of rows inside, at every '
+        "level. Grey: the range to expect if the promise holds. Dashed: exactly the level.</figcaption>"
         "</figure>"
         '<figure><div class="plot script" id="lengths" data-label="Mean width at each level"></div>'
         "<figcaption>What a level costs: the mean width of the intervals.</figcaption></figure></div>"
         "<details><summary>All levels as a table</summary>"
-        + table(["level", "rows inside", "expected (99% of audits)", "mean width"], rows)
+        + table(["level", "rows inside", "expected range", "mean width"], rows)
         + "</details>"
     )
 
@@ -66,13 +66,12 @@ def _levels_table(document: Mapping[str, Any]) -> str:
             level_name(own["level"]),
             f"{own['covered']:,} of {own['n']:,} ({percent(own['share'])})",
             f"{own['low']:,} to {own['high']:,}",
-            "" if own["least"] is None else f"{own['least']:,}",
             chance(own["p_value"]),
             width_text(own["median_width"]),
         ]
         for own in levels
     ]
-    head = ["level", "rows inside", "expected (99% of audits)", "broken below", "exact test", "median width"]
+    head = ["level", "rows inside", "expected range", "exact test", "median width"]
     return table(head, rows)
 
 
