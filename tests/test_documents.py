@@ -19,6 +19,8 @@ from pathlib import Path
 
 import pytest
 
+from guardband.learning.options import COPIES
+
 ROOT = Path(__file__).parent.parent
 QUICKSTART = ROOT / "docs" / "quickstart.md"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -125,3 +127,8 @@ def test_links_between_pages_lead_somewhere():
     for page in PAGES:
         for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+@pytest.mark.parametrize(("page", "words"), [("choosing.md", "{} copies"), ("tables.md", "{}")])
+def test_pages_tell_how_many_copies_best_has(page, words):
+    assert f'| `"best"` | {words.format(COPIES["best"])} |' in (ROOT / "docs" / page).read_text()

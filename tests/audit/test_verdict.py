@@ -230,3 +230,11 @@ def test_nothing_is_called_kept_or_proved_and_sentences_are_short(made):
     sentence = verdict_on(made).sentence
     assert "kept" not in sentence
     assert all(len(part.split()) <= 20 for part in sentence.replace(": ", ". ").split(". "))
+
+
+def test_entities_that_were_used_cannot_judge_and_a_note_says_that_rows_were_drawn():
+    evidence = replace(evidence_of(300), drawn_from=(1200, "'patient'"), used_before=40, used_by_chance=15)
+    own = audit(evidence)
+    assert own.verdict == "cannot judge"
+    assert own.sentence.startswith("Cannot judge: 40 of 300 entities ('patient') are among those that trained")
+    assert own.notes == ("One row of each 'patient' was drawn at random: 300 of 1,200 rows.",)

@@ -201,8 +201,12 @@ def _curve(evidence: Evidence, tail: float) -> Curve | None:
 
 
 def _notes(evidence: Evidence) -> tuple[str, ...]:
+    drawn: tuple[str, ...] = ()
+    if evidence.drawn_from is not None:
+        given, name = evidence.drawn_from
+        drawn = (f"One row of each {name} was drawn at random: {evidence.n:,} of {given:,} rows.",)
     what_to_do = "A few equal rows are normal and do no harm." if used_before(evidence) is None else NEW_ROWS
-    return tuple(
+    return drawn + tuple(
         f"{count:,} of {evidence.n:,} rows equal rows that {what}. {what_to_do}"
         for count, what in zip(evidence.twins, ("trained the network", "calibrated it"), strict=True)
         if count

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -16,11 +17,12 @@ from guardband.bands.law import Law
 from guardband.bands.levels import Levels
 from guardband.bands.predicted import Context, Predicted
 from guardband.calibration.calibrated import Calibrated
-from guardband.data.fingerprint import allowed_overlap, count_overlap, fingerprints
+from guardband.data.entities import Entities
+from guardband.data.fingerprint import MOST_OVERLAP, allowed_overlap, count_overlap, fingerprints
 from guardband.data.reference import Reference
 from guardband.data.table import Column, Table, as_array, read_table
 from guardband.data.target import Target
-from guardband.doors.fitted import context_of
+from guardband.doors.fitted import Fitted, context_of
 
 if TYPE_CHECKING:
     from guardband.doors.table import IntervalRegressor
@@ -38,9 +40,12 @@ class Evidence:
 
     ``scores`` are the conformity scores of these rows and ``calibration_scores`` those of D2, None where the rule is
     no rank. ``twins`` counts the rows that have an equal one among those that trained, and among those that
-    calibrated; ``used_before`` those that have one among either, and ``used_by_chance`` how many of them may be chance.
+    calibrated; ``used_before`` the rows or entities that are among either, and ``used_by_chance`` how many of them may
+    be chance.
     ``doubts`` says why rows of the model's table may depend on each other. ``moments`` says which columns hold dates,
     and ``row_numbers`` by which numbers the user knows the rows.
+    If rows belong together these are one of each entity, ``drawn_from`` so many rows of entities of this name, and
+    ``seen_entities`` counts those that trained or calibrated too.
     """
 
     table: Table
@@ -57,6 +62,8 @@ class Evidence:
     row_numbers: Rows
     reference: Reference | None
     twins: tuple[int, int]
+    drawn_from: tuple[int, str] | None
+    seen_entities: int
     _predicted: Predicted
     _context: Context
     _calibrated: Calibrated
@@ -75,21 +82,30 @@ class Evidence:
         group: Any = None,
         time: Any = None,
         row_numbers: Rows | None = None,
+        entities: Any = None,
     ) -> Evidence:
         """Return the evidence of labelled rows; ``group`` and ``time`` are columns ``(n,)`` that need not be inputs.
 
-        ``row_numbers`` are the numbers by which the user knows the rows, else they are counted from 1.
+        ``row_numbers`` are the numbers by which the user knows the rows, else they are counted from 1. Of rows that
+        belong together, by ``entities``, by the model's ``split_by`` or because they are repeated, one is drawn.
         """
         calibrated, fitted = model.calibration_, model.fitted_
         table = model.read_rows(X)
         response = model.read_target(y, table.n_rows)
+        columns = [_side("group", group, table.n_rows), _side("time", time, table.n_rows)]
+        numbers = np.arange(1, table.n_rows + 1) if row_numbers is None else row_numbers
+        together, given = model.entities_of(table, X, response, entities), table.n_rows
+        if together is not None:
+            rows = together.one_row_each(np.random.default_rng(0))
+            table, response, numbers, together = table.take(rows), response[rows], numbers[rows], together.take(rows)
+            columns = [None if own is None else replace(own, values=own.values[rows]) for own in columns]
         learned = fitted.learned
         inputs = learned.encoder.encode(table)
         predicted, context = learned.predict_encoded(inputs, fitted.rule.each_copy), context_of(table)
         ends = learned.target.to_units(*calibrated.ends(predicted, context))
         prints = fingerprints(table, response)
         used = np.concatenate([fitted.training_prints, fitted.calibration_prints])
-        columns = [_side("group", group, table.n_rows), _side("time", time, table.n_rows)]
+        seen = _seen(together, fitted)
         dates = [c.name for c in (*table.columns, columns[1]) if c is not None and c.numbers_are == "date"]
         return cls(
             table=table,
@@ -103,15 +119,19 @@ class Evidence:
             group=columns[0],
             time=columns[1],
             moments=frozenset(dates),
-            row_numbers=np.arange(1, table.n_rows + 1) if row_numbers is None else row_numbers,
+            row_numbers=numbers,
             reference=fitted.reference,
             twins=(count_overlap(prints, fitted.training_prints), count_overlap(prints, fitted.calibration_prints)),
+            drawn_from=None if together is None else (given, together.name),
+            seen_entities=seen,
             _predicted=predicted,
             _context=context,
             _calibrated=calibrated,
             _target=learned.target,
-            used_before=count_overlap(prints, used),
-            used_by_chance=allowed_overlap(len(prints), used),
+            used_before=count_overlap(prints, used) if together is None else seen,
+            used_by_chance=(
+                allowed_overlap(len(prints), used) if together is None else math.ceil(MOST_OVERLAP * table.n_rows)
+            ),
             doubts=fitted.doubts,
         )
 
@@ -174,6 +194,13 @@ def _scores(calibrated: Calibrated, target: Target, predicted: Predicted, contex
     scores = np.full(len(y), np.inf)
     scores[possible] = found
     return scores
+
+
+def _seen(together: Entities | None, fitted: Fitted) -> int:
+    if together is None:
+        return 0
+    known = [own for own in (fitted.training_entities, fitted.calibration_entities) if own is not None]
+    return int(np.isin(together.every, np.concatenate(known)).sum()) if known else 0
 
 
 def _side(name: str, values: Any, n_rows: int) -> Column | None:

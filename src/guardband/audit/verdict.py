@@ -79,10 +79,11 @@ def used_before(evidence: Evidence) -> Verdict | None:
     """Return that rows which trained or calibrated the model cannot judge it, if more are among them than by chance."""
     if evidence.used_before <= evidence.used_by_chance:
         return None
+    what = "rows" if evidence.drawn_from is None else f"entities ({evidence.drawn_from[1]})"
     return Verdict(
         "cannot judge",
-        f"Cannot judge: {evidence.used_before:,} of {evidence.n:,} rows are among those that trained or calibrated the "
-        f"model. {NEW_ROWS}",
+        f"Cannot judge: {evidence.used_before:,} of {evidence.n:,} {what} are among those that trained or calibrated "
+        f"the model. {NEW_ROWS}",
     )
 
 

@@ -18,12 +18,12 @@ class Law:
     """How many of m rows are covered: Bin(m, p) with p ~ Beta(k, n + 1 - k) for ``rank`` (k, n), or with p = ``share``.
 
     With ``candidates``, the chance of a small count is at most that many times the law's (one of K networks was
-    picked); ``open`` says that the law bounds the count from below only.
+    picked; e for shares in place of counts); ``open`` says that the law bounds the count from below only.
     """
 
     rank: tuple[int, int] | None = None
     share: float = 1.0
-    candidates: int = 1
+    candidates: float = 1
     open: bool = False
 
     def p_value(self, covered: int, m: int) -> float:

@@ -66,6 +66,6 @@ class PavPromise(RankPromise):
         return (
             f"How: {method} picked tau = {joined(f'{t:g}' for t in self.tau)} from a grid of {self.candidates} by the "
             f"rule {self.rule!r}; it had to contain {joined(f'{k:,}' for k in self.rank)} of {self.n_calibration:,} "
-            f"held-out rows and contained {joined(f'{s:,}' for s in self.covered)}."
+            f"held-out rows and contained {joined(f'{s:,}' for s in self.covered)}{self.drawn()}."
             + (" tau = 0 is the whole line." if 0 in self.tau else "")
         )

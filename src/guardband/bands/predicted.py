@@ -149,8 +149,12 @@ class PredictedGaussian(Predicted):
 
 @dataclass(frozen=True, eq=False)
 class Context:
-    """What is known of each row besides its prediction: arrays ``(n,)``, None where nobody brought one."""
+    """What is known of each row besides its prediction: arrays ``(n,)``, None where nobody brought one.
 
+    Rows of one ``entity``, a storm or a customer, have equal numbers there: they may depend on each other.
+    """
+
+    entity: Any = None
     group: Any = None
     weight: Any = None
     fold: Any = None

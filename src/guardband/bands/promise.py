@@ -16,6 +16,8 @@ from guardband.words import level_name
 
 EXCHANGEABLE = "calibration rows and new rows are exchangeable"
 IDENTICAL = "calibration rows and new rows are independent and identically distributed"
+DISTINCT_ROW = "distinct row"
+"""What rows belong to if some were repeated: the promise is then that of a new row, as without repetition."""
 DELTA = 0.1
 """How often a bound given the data may fail, unless something else is asked."""
 
@@ -37,6 +39,9 @@ class Promise(ABC):
     whole_line: tuple[bool, ...]
     rank: tuple[int, ...] | None = None
     delta: float | None = None
+    entity: str | None = None
+    """What rows belong to, in words: ``n_calibration`` counts these, with ``n_rows`` rows. None if rows stand alone."""
+    n_rows: int | None = None
 
     def __init_subclass__(cls) -> None:
         if "kind" in vars(cls):
@@ -75,7 +80,8 @@ class Promise(ABC):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the promise for JSON."""
-        return {"kind": self.kind} | asdict(self)
+        alone = ("entity", "n_rows") if self.entity is None else ()
+        return {"kind": self.kind} | {name: value for name, value in asdict(self).items() if name not in alone}
 
     @staticmethod
     def from_dict(entries: Mapping[str, Any]) -> Promise:

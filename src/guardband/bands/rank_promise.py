@@ -6,10 +6,17 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 
 from guardband.bands.law import Expectation, Law
-from guardband.bands.promise import DELTA, EXCHANGEABLE, Promise, joined, levels_in_words
-from guardband.bands.ranks import average_coverage, coverage_bound, simultaneous_bound
+from guardband.bands.promise import DELTA, DISTINCT_ROW, EXCHANGEABLE, Promise, joined, levels_in_words
+from guardband.bands.ranks import (
+    average_coverage,
+    coverage_bound,
+    shared_coverage_bound,
+    shared_simultaneous_bound,
+    simultaneous_bound,
+)
 from guardband.words import at_least, level_name
 
 
@@ -93,8 +100,8 @@ class RankPromise(Promise):
         levels = levels_in_words(self)
         if self.on_average:
             return (
-                f"Promise: a new row falls inside its interval with probability at least {levels}{several}, "
-                "averaged over the draw of the calibration rows."
+                f"Promise: a new row{self._of_a_new()} falls inside its interval with probability at least "
+                f"{levels}{several}, averaged over the draw of the calibration rows."
             )
         kept, asked = joined(map(at_least, self.promised())), ""
         if self.promised() == self.confidence_level:
@@ -103,14 +110,18 @@ class RankPromise(Promise):
             asked = f", where {levels} was asked for"
         return (
             f"Promise: with probability at least {level_name(1 - self._delta)} over the draw of the calibration "
-            f"rows{several}, the intervals cover at least {kept} of all new rows{asked}."
+            f"rows{several}, the intervals cover at least {kept} of all new rows{self._of_a_new()}{asked}."
         )
 
     def how(self, method: str) -> str:
         """Return where the interval comes from."""
         whole = " The interval is the whole line." if any(self.whole_line) else ""
         ranks = joined(f"{k:,}" for k in self.rank)
-        return f"How: {method}, cut at rank {ranks} of {self.n_calibration:,} held-out scores.{whole}"
+        return f"How: {method}, cut at rank {ranks} of {self.n_calibration:,} held-out scores{self.drawn()}.{whole}"
+
+    def drawn(self) -> str:
+        """Return how many calibration rows there were if only one of each entity counts."""
+        return "" if self.entity is None else f", one row drawn from each {self.entity} ({self.n_rows:,} rows in all)"
 
     def headline(self, method: str) -> str:
         """Return the promise of the first level in one or two plain sentences."""
@@ -118,11 +129,15 @@ class RankPromise(Promise):
         further = f" The same holds for {', '.join(map(level_name, others))}, each with intervals of its own."
         if self.on_average:
             chance = level_name(first)
-            said = f"A new row from the same source falls inside its interval with probability at least {chance}."
+            said = (
+                f"A new row{self._of_a_new()} from the same source falls inside its interval with probability at least "
+                f"{chance}."
+            )
         else:
             said = (
                 f"With {level_name(round(1 - self._delta, 10))} confidence, at least "
-                f"{_floored(self.promised()[0])} of all new rows from the same source fall inside their intervals."
+                f"{_floored(self.promised()[0])} of all new rows{self._of_a_new()} from the same source fall inside "
+                "their intervals."
             )
         return said + (further if others else "")
 
@@ -136,6 +151,8 @@ class RankPromise(Promise):
             "source that the calibration rows came from.",
             "Short intervals, or good point predictions.",
         ]
+        if self._of_a_new():
+            out.insert(2, f"Coverage for a further row of a {self.entity} that the table holds already.")
         if self.on_average:
             out.append(
                 "The level for each calibration set: it holds on average over them. Given the one at hand, coverage is "
@@ -147,7 +164,13 @@ class RankPromise(Promise):
     def _delta(self) -> float:
         return DELTA if self.delta is None else self.delta
 
+    def _of_a_new(self) -> str:
+        return "" if self.entity in (None, DISTINCT_ROW) else f" of a new {self.entity}"
+
     def _assumptions(self) -> str:
+        if self.entity is not None:
+            what = "exchangeable" if self.assumption == EXCHANGEABLE else "independent and identically distributed"
+            return f"each {self.entity} of the calibration rows and each new one are {what}"
         if self.assumption != EXCHANGEABLE:
             return self.assumption
         return f"{EXCHANGEABLE}; for the bound given the calibration rows, independent and identically distributed"
@@ -163,6 +186,36 @@ class MarginalPromise(RankPromise):
     kind = "marginal"
     assumption = EXCHANGEABLE
     on_average = True
+
+    def law(self, i: int) -> Law:
+        """Return the law of the rank; where the rows of an entity share one weight, what bounds the count from below.
+
+        The interval then contains level (K + 1) of K entities, each by the share of its rows inside: see
+        ``ranks.shared_coverage_bound``.
+        """
+        if self.entity is None:
+            return super().law(i)
+        return Law((self._weight(i), self.n_calibration), candidates=math.e, open=True)
+
+    def expected_coverage(self) -> tuple[float, ...]:
+        """Return rank / (n + 1), and for entities, whose rows share one weight, the level itself."""
+        if self.entity is None:
+            return super().expected_coverage()
+        return self._unless_whole(lambda i: self.confidence_level[i])
+
+    def coverage_bound(self, delta: float) -> tuple[float, ...]:
+        """Return the bound of the rank; for entities the one that ``law`` gives, or one for all levels at once."""
+        if self.entity is None:
+            return super().coverage_bound(delta)
+        bound = shared_simultaneous_bound if self.chosen_after else shared_coverage_bound
+        return self._unless_whole(lambda i: bound(delta, self._weight(i), self.n_calibration))
+
+    def drawn(self) -> str:
+        """Return how many rows there were in all: those of an entity share one weight."""
+        return "" if self.entity is None else f", where the {self.n_rows:,} rows count as one for each {self.entity}"
+
+    def _weight(self, i: int) -> int:
+        return math.floor(Fraction(str(self.confidence_level[i])) * (self.n_calibration + 1))
 
 
 @dataclass(frozen=True, kw_only=True)

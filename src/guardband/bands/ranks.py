@@ -61,6 +61,34 @@ def order_statistic(scores: Array, k: int) -> float:
     return float(np.partition(scores, k - 1)[k - 1]) if k <= len(scores) else math.inf
 
 
+def shared_order_statistic(scores: Array, entity: NDArray[Any], weight: Fraction) -> float:
+    """Return the least score at which the weights of all scores up to it reach ``weight``; inf where they never do.
+
+    The scores of one of K entities share the weight 1. In exact arithmetic, since a sum that falls short by rounding
+    would lower the threshold.
+
+    >>> shared_order_statistic(np.array([1.0, 2.0, 3.0]), np.array([7, 7, 8]), Fraction(1))
+    2.0
+    """
+    _, inverse, sizes = np.unique(entity, return_inverse=True, return_counts=True)
+    if weight > len(sizes):
+        return math.inf
+    order = np.argsort(scores, kind="stable")
+    size = sizes[inverse[order]]
+    at = int(np.searchsorted(np.cumsum(1 / size), float(weight)))
+    at = min(at, len(scores) - 1)
+    while at > 0 and _shared_weight(size[:at]) >= weight:
+        at -= 1
+    while _shared_weight(size[: at + 1]) < weight:
+        at += 1
+    return float(scores[order[at]])
+
+
+def _shared_weight(sizes: NDArray[Any]) -> Fraction:
+    """Return the sum of 1 / size."""
+    return sum((Fraction(int(c), n) for n, c in enumerate(np.bincount(sizes)) if c), Fraction(0))
+
+
 def coverage_bound(delta: float, k: int, n: int) -> float:
     """Return what coverage given the data exceeds with probability at least 1 - delta.
 
@@ -80,6 +108,27 @@ def simultaneous_bound(delta: float, k: int, n: int) -> float:
     if k > n:
         return 1.0
     return max(0.0, k / n - math.sqrt(math.log(1 / min(delta, 0.5)) / (2 * n)))
+
+
+def shared_coverage_bound(delta: float, k: int, n: int) -> float:
+    """Return a bound like ``coverage_bound`` for n entities whose rows share one weight each, k of it inside.
+
+    What each entity has inside is a share between 0 and 1, not 0 or 1. The chance that n such shares with mean t add up
+    to k is at most e P(Bin(n, t) >= k) (Bentkus 2004).
+    """
+    return coverage_bound(delta / math.e, k, n)
+
+
+def shared_simultaneous_bound(delta: float, k: int, n: int) -> float:
+    """Return a bound like ``shared_coverage_bound`` that holds for every k at once.
+
+    One row drawn from each entity would have the largest gap between two distributions bounded by 2 exp(-2 n gap^2)
+    (Dvoretzky, Kiefer & Wolfowitz 1956, Massart 1990); shares have a smaller one in the convex order, and a tail that
+    is log-concave bounds theirs up to a factor e (Bentkus 2004).
+    """
+    if k > n:
+        return 1.0
+    return max(0.0, k / n - math.sqrt(math.log(2 * math.e / delta) / (2 * n)))
 
 
 def average_coverage(k: int, n: int, candidates: int = 1) -> float:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
+
+import numpy as np
 
 from guardband.bands.certificate import Certificate
 from guardband.bands.intervals import Intervals
@@ -12,11 +14,22 @@ from guardband.bands.levels import Level, Levels
 from guardband.bands.predicted import Context, Predicted
 from guardband.calibration.rule import Calibration, Ends, Rule
 from guardband.calibration.summary import Array, Summary
+from guardband.data.entities import Entities
 from guardband.exceptions import InsufficientCalibrationError, warn
 
+SEED = 0
+"""Of the draw of one row from each entity: it must not depend on the rows."""
 OnInsufficient = Literal["inf", "raise"]
 Block = tuple[Predicted, Array, Context]
 """Predictions of some calibration rows, their outcomes ``(n,)``, and what else is known of them."""
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What calibration counts if rows belong together: entities of this name, with so many rows in all."""
+
+    entity: str
+    n_rows: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +41,30 @@ class Calibrated:
     found: Calibration
     notes: tuple[str, ...]
     on_insufficient: OnInsufficient
+    unit: Unit | None = None
+
+    @classmethod
+    def from_entities(
+        cls,
+        rule: Rule,
+        block: Block,
+        entities: Entities,
+        notes: tuple[str, ...] = (),
+        on_insufficient: OnInsufficient = "inf",
+    ) -> Calibrated:
+        """Return what a rule finds on rows that belong together.
+
+        The rows of an entity share one weight if the rule has a way to do so; otherwise one of them, drawn at random,
+        stands for all.
+        """
+        predicted, y, context = block
+        unit, own = Unit(entities.name, len(y)), rule.for_entities()
+        if own is None:
+            rows = entities.one_row_each(np.random.default_rng(SEED))
+            own, block = rule, (predicted.rows(rows), y[rows], context.rows(rows))
+        else:
+            block = (predicted, y, replace(context, entity=entities.labels))
+        return cls.from_blocks(own, [block], notes, on_insufficient, unit=unit)
 
     @classmethod
     def from_blocks(
@@ -37,6 +74,7 @@ class Calibrated:
         notes: tuple[str, ...] = (),
         on_insufficient: OnInsufficient = "inf",
         gather: Callable[[Summary | None], Iterable[Summary | None]] = lambda own: [own],
+        unit: Unit | None = None,
     ) -> Calibrated:
         """Return what a rule finds on blocks of rows; ``gather`` adds the summaries of other processes to one's own."""
 
@@ -48,20 +86,27 @@ class Calibrated:
         total = _total(gather(_total(summaries())))
         if total is None:
             raise ValueError("There must be at least one calibration row, found none.")
-        return cls.by(rule, total, notes, on_insufficient)
+        return cls.by(rule, total, notes, on_insufficient, unit)
 
     @classmethod
     def by(
-        cls, rule: Rule, summary: Summary, notes: tuple[str, ...] = (), on_insufficient: OnInsufficient = "inf"
+        cls,
+        rule: Rule,
+        summary: Summary,
+        notes: tuple[str, ...] = (),
+        on_insufficient: OnInsufficient = "inf",
+        unit: Unit | None = None,
     ) -> Calibrated:
         """Return what the rule finds from a summary; an infinite interval is warned of, or refused."""
         found = rule.calibrate(summary)
+        if unit is not None:
+            found = replace(found, promise=replace(found.promise, entity=unit.entity, n_rows=unit.n_rows))
         infinite = "The interval is the whole line." if any(found.promise.whole_line) else "A side of it is infinite."
         for remark in found.remarks:
             if remark.infinite and on_insufficient == "raise":
                 raise InsufficientCalibrationError(remark.why)
             warn(f"{remark.why} {infinite}" if remark.infinite else remark.why, remark.category)
-        return cls(rule, summary, found, notes, on_insufficient)
+        return cls(rule, summary, found, notes, on_insufficient, unit)
 
     @property
     def certificate(self) -> Certificate:
@@ -75,11 +120,11 @@ class Calibrated:
         levels = Levels.of(confidence_level, alpha)
         if levels == self.rule.levels:
             return self
-        return Calibrated.by(self.rule.at(levels), self.summary, self.notes, self.on_insufficient)
+        return Calibrated.by(self.rule.at(levels), self.summary, self.notes, self.on_insufficient, self.unit)
 
     def ends(self, predicted: Predicted, context: Context) -> Ends:
         """Return lower ``(n, L)``, point ``(n,)`` and upper ``(n, L)`` of new rows."""
-        self.rule.check(predicted, context)
+        self.rule.check(predicted, context, is_new=True)
         return self.rule.ends(predicted, context, self.found.arrays)
 
     def intervals(self, ends: Ends, index: Any = None, input_names: tuple[str, ...] = ()) -> Intervals:

@@ -74,6 +74,11 @@ class Conformal(Rule):
         lower, upper = (xp.stack([ends[0, 0] for ends in own], -1) for own in zip(*both, strict=True))
         return lower, predicted.point[0, 0], upper
 
+    def for_entities(self) -> Conformal | None:
+        """Return the same with the cut for entities, if it has one."""
+        cut = self.cut.for_entities()
+        return None if cut is None else replace(self, cut=cut)
+
     def at(self, levels: Levels) -> Conformal:
         """Return the rule for other levels, marked as chosen after calibration unless they were asked for before."""
         return replace(self, levels=levels, asked=self.asked or self.levels)

@@ -17,7 +17,7 @@ from guardband.bands.levels import Levels
 from guardband.bands.predicted import Context
 from guardband.bands.promise import DELTA, Promise
 from guardband.bands.rank_promise import MarginalPromise, PacPromise
-from guardband.bands.ranks import marginal_rank, order_statistic, pac_rank
+from guardband.bands.ranks import marginal_rank, order_statistic, pac_rank, shared_order_statistic
 from guardband.calibration.rule import Calibration, Remark
 from guardband.calibration.summary import Array
 from guardband.exceptions import DegenerateBandWarning
@@ -38,6 +38,10 @@ class Cut(ABC):
         ``chosen_after`` says that the levels were chosen after calibration.
         """
 
+    def for_entities(self) -> Cut | None:
+        """Return the cut where rows of one entity may depend on each other; None: it takes one row of each."""
+        return None
+
     def thresholds(self, arrays: dict[str, Any], context: Context, xp: Any = np) -> Any:
         """Return the largest score that is inside at each level, ``(L,)`` for all new rows or ``(n, L)`` for each."""
         return arrays["threshold"]
@@ -55,11 +59,20 @@ class RankCut(Cut):
     def promise(self, **numbers: Any) -> Promise:
         """Return the promise, from the fields of a ``RankPromise``."""
 
+    def count(self, scores: Array, context: Context) -> int:
+        """Return n: the number of rows."""
+        return len(scores)
+
+    def threshold(self, scores: Array, context: Context, level: Fraction, k: int) -> float:
+        """Return the k-th smallest score."""
+        return order_statistic(scores, k)
+
     def calibrate(self, scores: Array, context: Context, levels: Levels, chosen_after: bool) -> Calibration:
         """Return the threshold of each level, and the promise."""
-        n = len(scores)
+        n = self.count(scores, context)
         ranks = tuple(self.rank(level, n) for level in levels.values)
-        thresholds = np.array([order_statistic(scores, k) for k in ranks])
+        pairs = zip(levels.values, ranks, strict=True)
+        thresholds = np.array([self.threshold(scores, context, level, k) for level, k in pairs])
         remarks = [
             Remark(
                 f"A {float(level):g} interval with guarantee {self.word!r} needs at least {self._rows_needed(level)} "
@@ -69,9 +82,10 @@ class RankCut(Cut):
             if k > n
         ]
         if any(k <= n and threshold == np.inf for k, threshold in zip(ranks, thresholds, strict=True)):
+            count = int(np.isinf(scores).sum())
             why = (
-                f"{int(np.isinf(scores).sum())} of {n} calibration rows lie beyond a side of no width or have a band "
-                "that is not finite, more than the level leaves out."
+                f"{count} of {len(scores)} calibration rows lie beyond a side of no width or have a band that is not "
+                "finite, more than the level leaves out."
             )
             remarks.append(Remark(why, DegenerateBandWarning))
         promise = self.promise(
@@ -104,6 +118,29 @@ class MarginalCut(RankCut):
     def promise(self, **numbers: Any) -> MarginalPromise:
         """Return the promise on average."""
         return MarginalPromise(**numbers)
+
+    def for_entities(self) -> Cut:
+        """Return the cut that lets the rows of an entity share one weight."""
+        return SharedCut()
+
+
+@dataclass(frozen=True)
+class SharedCut(MarginalCut):
+    """Hierarchical conformal prediction: the rows of each of K entities share one weight (Lee, Barber & Willett 2023).
+
+    The threshold is the level-quantile of sum_k sum_i delta(score_ki) / ((K + 1) N_k) + delta(inf) / (K + 1). A new row
+    of a new entity is inside with probability at least the level, whatever the dependence within entities.
+    """
+
+    uses = frozenset({"entity"})
+
+    def count(self, scores: Array, context: Context) -> int:
+        """Return K: the number of entities."""
+        return len(np.unique(context.entity))
+
+    def threshold(self, scores: Array, context: Context, level: Fraction, k: int) -> float:
+        """Return the least score at which the weights reach level (K + 1)."""
+        return shared_order_statistic(scores, context.entity, level * (self.count(scores, context) + 1))
 
 
 @dataclass(frozen=True)

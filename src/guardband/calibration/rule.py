@@ -87,6 +87,10 @@ class Rule(ABC):
             )
         return replace(self, levels=levels)
 
+    def for_entities(self) -> Self | None:
+        """Return the rule where rows of one entity may depend on each other; None: it takes one row of each."""
+        return None
+
     def scores(self, predicted: Any, y: Array, context: Context) -> Array | None:
         """Return the score of each row by which the rule ranks them, ``(n,)``, or None if it does not rank."""
         return None
@@ -95,15 +99,19 @@ class Rule(ABC):
         """Return the scores of the calibration rows, or None if the rule does not rank."""
         return None
 
-    def check(self, predicted: Predicted, context: Context) -> None:
-        """Raise if the rule cannot use what was predicted, or not what is known of the rows."""
+    def check(self, predicted: Predicted, context: Context, is_new: bool = False) -> None:
+        """Raise if the rule cannot use what was predicted, or not what is known of the rows.
+
+        The entity of a new row is never needed: it is a new one.
+        """
         if not isinstance(predicted, self.takes):
             raise ValueError(f"{self.method} needs {self.takes.what}, found {predicted.what}. {self.takes.hint}")
         if predicted.copies > 1 and not self.each_copy:
             raise ValueError(f"{self.method} takes one prediction of each candidate, found {predicted.copies} copies.")
         if self.candidates not in (None, predicted.candidates):
             raise ValueError(f"{self.method} takes {self.candidates} candidate(s), found {predicted.candidates}.")
-        context.check(self.uses, len(predicted), self.method)
+        uses = self.uses - {"entity"} if is_new else self.uses
+        context.check(uses, len(predicted), self.method)
 
 
 def picked_ends(lower: Any, point: Any, upper: Any, usable: Any, xp: Any) -> Ends:

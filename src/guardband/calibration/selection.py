@@ -33,9 +33,9 @@ class ShortestCovering(Rule):
         """Those that networks were trained for."""
         return self.trained
 
-    def check(self, predicted: Predicted, context: Context) -> None:
+    def check(self, predicted: Predicted, context: Context, is_new: bool = False) -> None:
         """Raise unless there are intervals, as many for each level."""
-        super().check(predicted, context)
+        super().check(predicted, context, is_new)
         if predicted.candidates % len(self.trained):
             raise ValueError(
                 f"{self.method} takes as many candidates for each of {len(self.trained)} levels, found "

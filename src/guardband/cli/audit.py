@@ -9,7 +9,7 @@ import typer
 
 from guardband.cli.console import Speaker, complain, table
 from guardband.cli.exit_codes import REFUSED, exit_code
-from guardband.cli.options import Device, Json, Quiet, need_roles
+from guardband.cli.options import Device, Json, Quiet, need_column, need_roles
 from guardband.cli.paths import need_writable
 
 if TYPE_CHECKING:
@@ -125,7 +125,13 @@ def _read(
     inputs = Inputs.of(model, disk)
     own = target_of(model_path, target, list(inputs.kinds), disk.names)
     need_roles(own, ((group, "--group"), (time, "--time")), disk.names, disk.label)
-    return model, read_labelled(disk, list(inputs.kinds), own, speaker, group=group, time=time, kinds=inputs.kinds)
+    keys = [] if not model.split_by or callable(model.split_by) else list(model.split_by)
+    for name in keys:
+        need_column(name, disk.names, "split_by, as the model was fitted", disk.label)
+    rows = read_labelled(
+        disk, list(inputs.kinds), own, speaker, group=group, time=time, split_by=keys, kinds=inputs.kinds
+    )
+    return model, rows
 
 
 def _recalibrated(model: IntervalRegressor, rows: Labelled, source: Path) -> dict[str, Any]:
@@ -135,7 +141,7 @@ def _recalibrated(model: IntervalRegressor, rows: Labelled, source: Path) -> dic
     from guardband.report.document import document
 
     origin = (read_report(source) or {}).get(ORIGIN)
-    model.calibrate(rows.X, rows.y)
+    model.calibrate(rows.X, rows.y, entities=rows.entities)
     made: dict[str, Any] = document(model, None)
     return made if origin is None else made | {ORIGIN: origin}
 

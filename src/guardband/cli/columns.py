@@ -54,7 +54,7 @@ def views_of(rows: Labelled) -> list[ColumnView]:
     """Return all columns as they were read."""
     types = nw.from_native(rows.table, eager_only=True).schema
     kinds = {name: kind_of_type(dtype) or "category" for name, dtype in types.items()}
-    return [_view(name, kinds[name], rows.table[name], _role(name, rows), rows.n) for name in kinds]
+    return [_view(name, kind, rows.table[name], _role(name, kind, rows), rows.n) for name, kind in kinds.items()]
 
 
 def as_table(views: list[ColumnView]) -> Table:
@@ -120,7 +120,9 @@ def _counts(values: NDArray[Any]) -> bool:
     return bool((steps >= 1).all() and values[-1] - values[0] < 2 * len(values))
 
 
-def _role(name: str, rows: Labelled) -> str:
+def _role(name: str, kind: Kind, rows: Labelled) -> str:
+    if name in rows.split_by and (kind == "category" or name not in rows.features):
+        return "split by"
     named = {rows.target: "target", rows.weight: "weight", rows.group: "group", rows.time: "time"}
     role = named.get(name, "")
     return role if role in ("target", "weight") or name not in rows.features else ""

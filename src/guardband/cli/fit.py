@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any
@@ -74,6 +74,18 @@ def fit(
             metavar="COL", help="A column of moments or numbers in time. It is also learnt from unless dropped."
         ),
     ] = None,
+    split_by: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLS",
+            help="Columns that name what rows belong to, such as a patient: a,b or repeated. Rows that belong together "
+            "stay on one side of every split, and the promise is for a new patient.",
+        ),
+    ] = None,
+    independent_rows: Annotated[
+        bool,
+        typer.Option("--independent-rows", help="Rows do not belong together: do not look for repeated rows or keys."),
+    ] = False,
     split_by_time: Annotated[
         bool, typer.Option("--split-by-time", help="Calibrate and check on the latest rows, by --time.")
     ] = False,
@@ -137,17 +149,19 @@ def fit(
     model = _asked(method, levels, guarantee, delta, preset, seed, device, speaker)
 
     disk = open_table(table_path)
-    dropped = columns_in(drop or [], disk.names)
+    dropped, keys = columns_in(drop or [], disk.names), columns_in(split_by or [], disk.names)
+    model.split_by = keys or ([] if independent_rows else None)
     named = [(group, "--group"), (weight, "--weight"), (time, "--time"), *((name, "--drop") for name in dropped)]
+    named += [(name, "--split-by") for name in keys]
     need_roles(target, named, disk.names, disk.label)
     features = [name for name in disk.names if name not in {*dropped, target, weight}]
     need_no_copy(target, features, disk.label)
     if not features:
         raise ValueError(f"{disk.label} has no columns to learn from besides the target.")
-    rows = _read(disk, features, target, speaker, group=group, time=time, weight=weight)
+    rows = _read(disk, features, target, speaker, group=group, time=time, weight=weight, split_by=keys)
     if time is not None and not split_by_time:
         speaker.note(IN_TIME)
-    parts = _split(rows, check, seed, split_by_time)
+    parts = _split(rows, model, check, seed, split_by_time)
     started = monotonic()
     _train(model, parts)
     about = {"source": disk.label, "dropped": dropped, "seed": seed, "seconds": round(monotonic() - started, 1)}
@@ -184,11 +198,11 @@ def _asked(
     return model
 
 
-def _read(disk: Any, features: list[str], target: str, speaker: Speaker, **roles: str | None) -> Labelled:
+def _read(disk: Any, features: list[str], target: str, speaker: Speaker, **roles: Any) -> Labelled:
     from guardband.cli.columns import as_table, crowded_in_words, useless_in_words, views_of
     from guardband.cli.labelled import read_labelled
 
-    rows = read_labelled(disk, features, target, speaker, **roles)  # type: ignore[arg-type]
+    rows = read_labelled(disk, features, target, speaker, **roles)
     if not speaker.quiet:
         views = views_of(rows)
         speaker.note(as_table(views))
@@ -198,28 +212,40 @@ def _read(disk: Any, features: list[str], target: str, speaker: Speaker, **roles
     return rows
 
 
-def _split(rows: Labelled, check: float, seed: int, by_time: bool) -> Parts:
+def _split(rows: Labelled, model: IntervalRegressor, check: float, seed: int, by_time: bool) -> Parts:
+    """Return the parts; rows that belong together are in one of them."""
     import numpy as np
 
-    aside = math.floor(check * rows.n)
+    from guardband.data.table import read_table
+
     if by_time:
         assert rows.time is not None
+        if rows.split_by:
+            raise ValueError("--split-by and --split-by-time exclude each other: give one of them.")
+        aside = math.floor(check * rows.n)
         order = np.argsort(rows.numbers(rows.time), kind="stable")
         later = order[: rows.n - aside]
         held_out = math.ceil(CALIBRATION_SHARE * len(later))
-        fit_rows, calibration = later[: len(later) - held_out], rows.take(np.sort(later[len(later) - held_out :]))
-    else:
-        order = np.random.default_rng(seed).permutation(rows.n)
-        fit_rows, calibration = order[: rows.n - aside], None
-    checked = rows.take(np.sort(order[rows.n - aside :])) if aside else None
-    return Parts(rows.take(np.sort(fit_rows)), calibration, checked)
+        calibration = rows.take(np.sort(later[len(later) - held_out :]))
+        checked = rows.take(np.sort(order[rows.n - aside :])) if aside else None
+        return Parts(rows.take(np.sort(later[: len(later) - held_out])), calibration, checked)
+    response = model.read_target(rows.y, rows.n)
+    together = model.entities_of(read_table(rows.X), rows.X, response, rows.entities)
+    rows = replace(rows, entities=together)
+    count = rows.n if together is None else len(together.every)
+    aside = math.floor(check * count)
+    order = np.random.default_rng(seed).permutation(count)
+    fitted, checked_ones = order[: count - aside], order[count - aside :]
+    if together is not None:
+        fitted, checked_ones = together.rows_of(fitted), together.rows_of(checked_ones)
+    return Parts(rows.take(np.sort(fitted)), None, rows.take(np.sort(checked_ones)) if aside else None)
 
 
 def _train(model: IntervalRegressor, parts: Parts) -> None:
     rows = parts.fit
     weight = None if rows.weight is None else rows.numbers(rows.weight)
     model.calibration_size = CALIBRATION_SHARE if parts.calibrate is None else None
-    model.fit(rows.X, rows.y, sample_weight=weight)
+    model.fit(rows.X, rows.y, sample_weight=weight, entities=rows.entities)
     if parts.calibrate is not None:
         model.calibrate(parts.calibrate.X, parts.calibrate.y)
 
@@ -247,8 +273,8 @@ def _finish(
     certificate = model.certificate_
     counts = {
         "read": rows.n,
-        "trained": rows.n - certificate.n_calibration - (0 if checked is None else checked.n),
-        "calibrated": certificate.n_calibration,
+        "trained": len(model.fitted_.training_prints),
+        "calibrated": len(model.fitted_.calibration_prints),
         "checked": 0 if checked is None else checked.n,
     }
     made = with_origin(document(model, evidence), rows, counts, parts.calibrate is not None, about)

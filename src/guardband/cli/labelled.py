@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from guardband.cli.console import Speaker
 from guardband.data.disk import DiskTable, read_whole
+from guardband.data.entities import Entities, entities_of_columns
 from guardband.data.kinds import Kind, column_of, doubt_on, kind_of_type
+from guardband.data.table import read_table
 from guardband.data.text_cells import CellError
 
 if TYPE_CHECKING:
@@ -35,6 +37,8 @@ class Labelled:
     group: str | None = None
     time: str | None = None
     weight: str | None = None
+    split_by: tuple[str, ...] = ()
+    entities: Entities | None = None
 
     @property
     def n(self) -> int:
@@ -77,12 +81,13 @@ class Labelled:
         """Return these rows with a model's intervals."""
         from guardband.audit.evidence import Evidence
 
-        sides = {"group": self.side(self.group), "time": self.side(self.time)}
+        sides = {"group": self.side(self.group), "time": self.side(self.time), "entities": self.entities}
         return Evidence.of(model, self.X, self.y, row_numbers=self.row_numbers, **sides)
 
     def take(self, rows: Rows) -> Labelled:
         """Return some of the rows."""
-        return replace(self, table=self.table.take(rows), row_numbers=self.row_numbers[rows])
+        entities = None if self.entities is None else self.entities.take(rows)
+        return replace(self, table=self.table.take(rows), row_numbers=self.row_numbers[rows], entities=entities)
 
     def _series(self, name: str) -> Any:
         return nw.from_native(self.table, eager_only=True)[name]
@@ -97,6 +102,7 @@ def read_labelled(
     group: str | None = None,
     time: str | None = None,
     weight: str | None = None,
+    split_by: Sequence[str] = (),
     kinds: dict[str, Kind] | None = None,
 ) -> Labelled:
     """Return the rows of a file whose outcome is there, and say how many others there are.
@@ -105,7 +111,7 @@ def read_labelled(
     """
     import pyarrow as pa
 
-    wanted = list(dict.fromkeys([*features, target, *(name for name in (group, time, weight) if name)]))
+    wanted = list(dict.fromkeys([*features, target, *(name for name in (group, time, weight) if name), *split_by]))
     with speaker.progress(f"Reading {disk.label}", disk.total, in_bytes=disk.is_text) as advance:
         whole = read_whole(disk, wanted, advance, kinds)
     table = whole.table
@@ -122,7 +128,9 @@ def read_labelled(
         speaker.note(f"{missing:,} of {table.num_rows:,} rows are left out because their {target!r} is missing.")
         table = table.filter(outcome.is_valid())
     row_numbers = np.flatnonzero(np.asarray(outcome.is_valid())) + 1
-    return Labelled(pa.table(table), row_numbers, tuple(features), target, group, time, weight)
+    entities = entities_of_columns(read_table(table.select(list(split_by))).columns) if split_by else None
+    roles = (target, group, time, weight, tuple(split_by), entities)
+    return Labelled(pa.table(table), row_numbers, tuple(features), *roles)
 
 
 def _need_time(column: Any, time: str) -> None:

@@ -22,6 +22,7 @@ def with_origin(
         "group": rows.group,
         "time": rows.time,
         "weight": rows.weight,
+        "split_by": list(rows.split_by),
         "rows": counts,
         "split": "by time" if by_time else "at random",
         **about,

@@ -162,6 +162,18 @@ class IndexCode(Categories):
 
 
 @dataclass(frozen=True)
+class NoCode(Categories):
+    """Nothing: the column is not learnt from."""
+
+    categories: tuple[str, ...] = ()
+    marks_missing: ClassVar[bool] = False
+
+    def encode(self, values: Any, xp: Any = np) -> Any:
+        """Return ``(n, 0)``."""
+        return _single(values[:, None][:, :0], xp)
+
+
+@dataclass(frozen=True)
 class DateCode:
     """A moment as the day itself and what recurs: the time of day, the weekday and the season, if they tell more."""
 
@@ -212,12 +224,13 @@ def _quiet(xp: Any) -> AbstractContextManager[Any]:
     return np.errstate(over="ignore") if xp is np else nullcontext()
 
 
-Code = NumberCode | OneHotCode | IndexCode | DateCode
-CODES: dict[str, type[NumberCode] | type[OneHotCode] | type[IndexCode]] = {
+Code = NumberCode | OneHotCode | IndexCode | NoCode | DateCode
+CODES: dict[str, type[NumberCode] | type[OneHotCode] | type[IndexCode] | type[NoCode]] = {
     "number": NumberCode,
     "robust": RobustCode,
     "one-hot": OneHotCode,
     "index": IndexCode,
+    "none": NoCode,
 }
 
 

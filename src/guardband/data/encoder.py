@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from guardband.data.codes import (
     Code,
     DateCode,
     IndexCode,
+    NoCode,
     NumberCode,
     OneHotCode,
     RobustCode,
@@ -39,9 +40,9 @@ class TableEncoder:
     codes: tuple[Code, ...]
 
     @classmethod
-    def learn(cls, table: Table, robust: bool = False) -> TableEncoder:
-        """Return the encoder learnt on the training rows."""
-        return cls(tuple(_learn(column, robust) for column in table.columns))
+    def learn(cls, table: Table, robust: bool = False, keys: Sequence[str] = ()) -> TableEncoder:
+        """Return the encoder learnt on the training rows; of the ``keys``, columns of text are left out."""
+        return cls(tuple(_learn(column, robust, column.name in keys) for column in table.columns))
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
@@ -73,7 +74,8 @@ class TableEncoder:
         return self._joined((rows[:, i] for i in range(len(self.codes))), xp)
 
     def _joined(self, columns: Iterable[Any], xp: Any) -> Any:
-        pairs = [(code, code.encode(values, xp)) for code, values in zip(self.codes, columns, strict=True)]
+        every = zip(self.codes, columns, strict=True)
+        pairs = [(code, code.encode(values, xp)) for code, values in every if not isinstance(code, NoCode)]
         numbers = [part[:, : code.numbers] for code, part in pairs]
         rest = [part[:, code.numbers :] for code, part in pairs if not isinstance(code, IndexCode)]
         return xp.concatenate(numbers + rest + [part for code, part in pairs if isinstance(code, IndexCode)], 1)
@@ -88,7 +90,9 @@ class TableEncoder:
         return cls(tuple(code_from_dict(code) for code in entries["codes"]))
 
 
-def _learn(column: Column, robust: bool) -> Code:
+def _learn(column: Column, robust: bool, is_key: bool) -> Code:
+    if is_key and column.kind == "category":
+        return NoCode()
     number: type[NumberCode] = RobustCode if robust else NumberCode
     if column.kind == "category":
         many = robust and len(set(categories_from(column)) - {None}) > MOST_ONE_HOT

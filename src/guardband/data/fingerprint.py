@@ -10,7 +10,7 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import NDArray
 
-from guardband.data.table import Table
+from guardband.data.table import Column, Table
 from guardband.data.text_cells import boolean_in, days
 from guardband.exceptions import OverlapError
 
@@ -27,8 +27,13 @@ def fingerprints(table: Table, y: NDArray[np.float64]) -> Prints:
     """Return one 64-bit number per row of x and y, ``(n,)``: rows equal in single precision have equal ones."""
     prints = np.zeros(table.n_rows, dtype=np.uint64)
     for column in table.columns:
-        prints = _mix(prints, _cell_bits(column.values) if column.has_cells else _bits(column.values))
-    return _mix(prints, _bits(y))
+        prints = mix(prints, column_prints(column))
+    return mix(prints, _bits(y))
+
+
+def column_prints(column: Column) -> Prints:
+    """Return one number per value of a column: values equal in single precision have equal ones."""
+    return _cell_bits(column.values) if column.has_cells else _bits(column.values)
 
 
 def count_overlap(prints: Prints, training: Prints) -> int:
@@ -101,7 +106,7 @@ def _day(text: str) -> float:
     return days(datetime.datetime.fromisoformat(text))
 
 
-def _mix(prints: Prints, bits: Prints) -> Prints:
+def mix(prints: Prints, bits: Prints) -> Prints:
     """Return a fresh hash of both (the finaliser of splitmix64, Steele et al. 2014)."""
     mixed = (prints * np.uint64(0x9E3779B97F4A7C15)) ^ bits
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

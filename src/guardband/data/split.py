@@ -6,25 +6,37 @@ import math
 import numbers
 
 import numpy as np
-from numpy.typing import NDArray
 
-Rows = NDArray[np.intp]
+from guardband.data.entities import Entities, Rows
 
 FEWEST_ROWS = 4
 
 
-def split_rows(n: int, calibration_size: float | int | None, random: np.random.RandomState) -> tuple[Rows, Rows]:
-    """Return training rows and calibration rows, drawn at random, or all rows to train on if it is None."""
+def split_rows(
+    n: int,
+    calibration_size: float | int | None,
+    random: np.random.RandomState,
+    entities: Entities | None = None,
+    what: str = "rows",
+) -> tuple[Rows, Rows]:
+    """Return training rows and calibration rows, drawn at random, or all rows to train on if it is None.
+
+    Entities are drawn whole, and the size is then the share or the number of these.
+    """
+    if entities is not None:
+        training, held_out = split_rows(len(entities.every), calibration_size, random, what=entities.name)
+        return entities.rows_of(training), entities.rows_of(held_out)
     if n < FEWEST_ROWS:
         raise ValueError(
-            f"At least {FEWEST_ROWS} rows are needed to split into training and calibration rows, found n_samples={n}."
+            f"At least {FEWEST_ROWS} {what} are needed to split into training and calibration rows, found "
+            f"n_samples={n}."
         )
     if calibration_size is None:
         return np.arange(n), np.arange(0)
     whole = isinstance(calibration_size, numbers.Integral)
     if not isinstance(calibration_size, numbers.Real) or not 0 < calibration_size < (n - 1 if whole else 1):
         raise ValueError(
-            f"calibration_size must be a share between 0 and 1, or a number of rows up to {n - 2} (n - 2), or None "
+            f"calibration_size must be a share between 0 and 1, or a number of {what} up to {n - 2} (n - 2), or None "
             f"if you bring calibration rows yourself, found {calibration_size!r}."
         )
     n2 = int(calibration_size) if whole else min(math.ceil(calibration_size * n), n - 2)

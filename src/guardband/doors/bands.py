@@ -16,6 +16,7 @@ from guardband.bands.pav_promise import PavRule
 from guardband.bands.predicted import Context, Predicted, PredictedInterval
 from guardband.calibration.calibrated import Block, Calibrated, OnInsufficient
 from guardband.calibration.pav import Average
+from guardband.data.entities import entities_of_labels
 from guardband.data.table import from_tensor
 from guardband.data.target import read_target
 from guardband.methods.method import Guarantee, Method, Request
@@ -81,23 +82,42 @@ class BandCalibrator:
         self._candidates = 0
 
     def fit(
-        self, lower: ArrayLike, point: ArrayLike, upper: ArrayLike, y: ArrayLike, *, context: Context | None = None
+        self,
+        lower: ArrayLike,
+        point: ArrayLike,
+        upper: ArrayLike,
+        y: ArrayLike,
+        *,
+        context: Context | None = None,
+        entities: ArrayLike | None = None,
     ) -> BandCalibrator:
         """Calibrate on held-out predictions and outcomes that no training has seen.
 
-        ``context`` is what else is known of the rows, for a guarantee of your own that uses it.
+        ``context`` is what else is known of the rows, for a guarantee of your own that uses it. ``entities``, ``(n,)``,
+        labels rows that belong together, such as those of one patient: the promise is then for a new row of a new one.
         """
-        return self.fit_predicted(_interval(lower, point, upper), y, context=context)
+        return self.fit_predicted(_interval(lower, point, upper), y, context=context, entities=entities)
 
-    def fit_predicted(self, predicted: Predicted, y: ArrayLike, *, context: Context | None = None) -> BandCalibrator:
+    def fit_predicted(
+        self,
+        predicted: Predicted,
+        y: ArrayLike,
+        *,
+        context: Context | None = None,
+        entities: ArrayLike | None = None,
+    ) -> BandCalibrator:
         """Calibrate on predictions of any kind, such as a ``PredictedGaussian``: each part ``(n,)`` or ``(K, n)``."""
         predicted = _with_axes(predicted)
         response = read_target(y, len(predicted))
         context = context or Context()
         context.check(self._rule.uses, len(predicted), self._rule.method)
-        blocks = self._blocks(predicted, response, context)
         on_insufficient = self._request.on_insufficient
-        self._calibrated = Calibrated.from_blocks(self._rule, blocks, on_insufficient=on_insufficient)
+        if entities is None:
+            blocks = self._blocks(predicted, response, context)
+            self._calibrated = Calibrated.from_blocks(self._rule, blocks, on_insufficient=on_insufficient)
+        else:
+            block, together = (self._ordered(predicted), response, context), entities_of_labels(entities, len(response))
+            self._calibrated = Calibrated.from_entities(self._rule, block, together, on_insufficient=on_insufficient)
         self._candidates = predicted.candidates
         return self
 

@@ -25,7 +25,7 @@ import guardband
 from guardband.data.files import write_whole
 from guardband.exceptions import MissingModelFileError, ModelFileError
 
-SCHEMA = 4
+SCHEMA = 5
 
 
 def write(path: str | os.PathLike[str], entries: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:

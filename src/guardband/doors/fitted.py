@@ -9,6 +9,7 @@ from typing import Any
 from guardband.bands.predicted import Context, Predicted
 from guardband.calibration.calibrated import Calibrated, OnInsufficient
 from guardband.calibration.rule import Rule
+from guardband.data.entities import Entities, Labels
 from guardband.data.fingerprint import Prints, count_overlap
 from guardband.data.reference import Reference
 from guardband.data.table import Table
@@ -22,6 +23,7 @@ class Fitted:
 
     The prints are fingerprints of the rows that trained, of those that ``fit`` held out, and of those that calibrated
     last. ``reference`` summarises the training rows, and ``params`` are the arguments that the model was fitted with.
+    The entities are what training and calibration rows belong to, None if rows stand alone.
     ``doubts`` says why rows may depend on each other, in sentences: an audit then cannot judge the promise.
     """
 
@@ -33,6 +35,8 @@ class Fitted:
     calibration_prints: Prints
     reference: Reference
     params: Mapping[str, Any]
+    training_entities: Labels | None = None
+    calibration_entities: Labels | None = None
     doubts: tuple[str, ...] = ()
 
     def predict(self, table: Table) -> Predicted:
@@ -40,7 +44,13 @@ class Fitted:
         return self.learned.predict(table, self.rule.each_copy)
 
     def calibrated_on(
-        self, table: Table, y: Array, prints: Prints, on_insufficient: OnInsufficient, *notes: str
+        self,
+        table: Table,
+        y: Array,
+        prints: Prints,
+        on_insufficient: OnInsufficient,
+        *notes: str,
+        entities: Entities | None = None,
     ) -> Fitted:
         """Return the same, calibrated on these rows, with what is to be said of them."""
         if self.learned.choices:
@@ -52,8 +62,12 @@ class Fitted:
                 "do no harm; rows that were repeated before the split void the promise.",
             )
         block = (self.predict(table), self.learned.target.to_work(y), context_of(table))
-        calibrated = Calibrated.from_blocks(self.rule, [block], notes, on_insufficient)
-        return replace(self, calibrated=calibrated, calibration_prints=prints)
+        if entities is None:
+            calibrated = Calibrated.from_blocks(self.rule, [block], notes, on_insufficient)
+        else:
+            calibrated = Calibrated.from_entities(self.rule, block, entities, notes, on_insufficient)
+        labels = None if entities is None else entities.every
+        return replace(self, calibrated=calibrated, calibration_prints=prints, calibration_entities=labels)
 
 
 def context_of(table: Table) -> Context:

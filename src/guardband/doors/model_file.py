@@ -11,7 +11,7 @@ import json
 import numbers
 import os
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from guardband.bands.certificate import Certificate
-from guardband.calibration.calibrated import Calibrated
+from guardband.calibration.calibrated import Calibrated, Unit
 from guardband.calibration.cut import Cut
 from guardband.calibration.summary import Summary
 from guardband.data.encoder import encoder_from_dict
@@ -44,6 +44,7 @@ from guardband.training.stack import stack
 CUSTOM = "custom"
 PRINTS = ("training_prints", "held_out_prints", "calibration_prints")
 WEIGHTS, SUMMARY, CALIBRATION = "weights.", "summary.", "calibration."
+ENTITIES = ("training_entities", "calibration_entities")
 
 
 def save(
@@ -81,12 +82,16 @@ def save(
         "score": fitted.rule.method if fitted.params["method"] == AUTO else None,
         "notes": None if calibrated is None else list(calibrated.notes),
         "certificate": None if calibrated is None else calibrated.certificate.to_dict(),
+        "unit": None if calibrated is None or calibrated.unit is None else asdict(calibrated.unit),
         "reference": fitted.reference.to_dict(),
         "doubts": list(fitted.doubts),
     }
     tensors = {WEIGHTS + name: t for name, t in learned.members.snapshot().items()}
     for name in PRINTS:
         tensors[name] = torch.from_numpy(getattr(fitted, name).view(np.int64))
+    for name in ENTITIES:
+        if (labels := getattr(fitted, name)) is not None:
+            tensors[name] = torch.from_numpy(labels)
     if calibrated is not None:
         tensors |= {SUMMARY + name: torch.from_numpy(a) for name, a in calibrated.summary.to_arrays().items()}
     if report is not None:
@@ -103,17 +108,18 @@ def load(
     method: Method | None = None,
     guarantee: Cut | None = None,
     outputs: Any = None,
+    split_by: Callable[[Any], Any] | None = None,
     device: str = "auto",
 ) -> Any:
     """Return a saved model: an ``IntervalRegressor``, or what ``calibrate`` returned for a network.
 
     What cannot be loaded raises ``ModelFileError`` with the reason. A file holds no code: a calibrated network needs
-    the network again, built anew, and so does a model with a network, a method, a guarantee or a function of outputs of
-    your own. ``device`` is where a table's model computes; a network stays where it is.
+    the network again, built anew, and so does a model with a network, a method, a guarantee or a function of outputs or
+    entities of your own. ``device`` is where a table's model computes; a network stays where it is.
     """
     resolve_device(device)  # a device that is not here is no fault of the file
     entries, tensors = read(path)
-    brought = {"network": network, "method": method, "guarantee": guarantee, "outputs": outputs}
+    brought = {"network": network, "method": method, "guarantee": guarantee, "outputs": outputs, "split_by": split_by}
     try:
         if entries["kind"] == "network":
             return _network(entries, tensors, brought)
@@ -185,12 +191,16 @@ def _restore(model: IntervalRegressor, entries: Mapping[str, Any], tensors: Mapp
         **{name: tensors[name].numpy().view(np.uint64) for name in PRINTS},
         reference=Reference.from_dict(entries["reference"]),
         params=model.get_params(deep=False),
+        training_entities=_numpy(tensors.get("training_entities")),
+        calibration_entities=_numpy(tensors.get("calibration_entities")),
         doubts=tuple(entries.get("doubts", ())),
     )
     if entries["certificate"] is not None:
         arrays = {name.removeprefix(SUMMARY): t.numpy() for name, t in tensors.items() if name.startswith(SUMMARY)}
         summary, notes = Summary.from_arrays(arrays), tuple(entries["notes"])
-        calibrated = Calibrated.by(fitted.rule, summary, notes, options.request.on_insufficient)
+        unit = None if entries["unit"] is None else Unit(**entries["unit"])
+        rule = fitted.rule if unit is None else fitted.rule.for_entities() or fitted.rule
+        calibrated = Calibrated.by(rule, summary, notes, options.request.on_insufficient, unit)
         if calibrated.certificate != Certificate.from_dict(entries["certificate"]):
             raise ModelFileError("what is calibrated here is not what the saved certificate promises.")
         fitted = replace(fitted, calibrated=calibrated)
@@ -205,6 +215,10 @@ def _rebuilt(architecture: Architecture, heads: Sequence[Head], in_features: int
     """Return untrained members of the right shape, to load a state into."""
     networks = [architecture.build(in_features, head, 0, device) for head in heads]
     return stack(networks, torch.zeros(2, in_features, device=device))
+
+
+def _numpy(tensor: Tensor | None) -> Any:
+    return None if tensor is None else tensor.numpy()
 
 
 def _plain_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -21,14 +21,23 @@ from guardband.bands.pav_promise import PavRule
 from guardband.calibration.calibrated import Calibrated, OnInsufficient
 from guardband.calibration.pav import Average
 from guardband.data.encoder import PlainNumbers
+from guardband.data.entities import (
+    Entities,
+    SplitBy,
+    entities_from,
+    entities_of_labels,
+    name_of,
+    refuse_seen,
+)
 from guardband.data.fingerprint import count_overlap, fingerprints, refuse_overlap
 from guardband.data.reference import Reference
+from guardband.data.repeats import repeats_in
 from guardband.data.split import split_rows
 from guardband.data.table import Table, as_array, read_table
 from guardband.data.target import Transform, read_target
 from guardband.doors.fitted import Fitted, context_of
 from guardband.doors.progress import FitProgress
-from guardband.exceptions import warn
+from guardband.exceptions import RepeatedRowsWarning, warn
 from guardband.learning.architecture import Builder
 from guardband.learning.choice import sharpest
 from guardband.learning.learn import learn
@@ -77,6 +86,12 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         "sharp" to ask for average coverage.
     on_insufficient : {"inf", "raise"}
         Too few calibration rows give the whole line with a warning, or an error.
+    split_by : str, sequence of str or callable
+        The column or columns that name what rows belong to, such as a storm, a patient or a customer; or a function
+        of the table that returns a label for each row. Rows that belong together stay on one side of every split. The
+        promise is then for a new row of a new storm, and ``n_calibration`` counts storms. Columns of text that are
+        named here are not learnt from, because new rows have new values. By default guardband looks for repeated rows
+        and for columns that act as such keys; an empty list says that rows stand alone.
     network : {"tabular", "plain", "paper"} or callable
         "tabular" embeds numbers, has three hidden layers, and is trained as several copies over folds of D1, each
         stopped early by the rows that it did not see; their average is used. "plain" is fully connected, with
@@ -117,6 +132,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         average: Average | None = None,
         on_insufficient: OnInsufficient = "inf",
         calibration_size: float | int | None = 0.25,
+        split_by: SplitBy | None = None,
         network: str | Builder = "tabular",
         preset: str | float = "default",
         hidden: Sequence[int] | None = None,
@@ -150,6 +166,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.average = average
         self.on_insufficient = on_insufficient
         self.calibration_size = calibration_size
+        self.split_by = split_by
         self.network = network
         self.preset = preset
         self.hidden = hidden
@@ -173,10 +190,11 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     # ---------------------------------------------------------------------------------------- fit
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> IntervalRegressor:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, entities: Any = None) -> IntervalRegressor:
         """Train on D1 and, unless ``calibration_size`` is None, calibrate on D2.
 
-        ``sample_weight`` weighs training; the guarantee treats all rows alike.
+        ``sample_weight`` weighs training; the guarantee treats all rows alike. ``entities``, ``(n,)``, labels rows that
+        belong together, in place of the columns that ``split_by`` names.
         """
         options = FitOptions.of(self.get_params(deep=False))
         table = read_table(X)
@@ -186,7 +204,8 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if options.architecture.builder is not None:
             PlainNumbers().encode(table)
         random = check_random_state(self.random_state)
-        d1, d2 = split_rows(table.n_rows, self.calibration_size, random)
+        together = self.entities_of(table, X, response, entities)
+        d1, d2 = split_rows(table.n_rows, self.calibration_size, random, together)
         weight = None if sample_weight is None else self._weights(sample_weight, table.n_rows)
         if weight is not None:
             d1 = d1[weight[d1] > 0]
@@ -200,6 +219,8 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                 int(random.randint(2**31 - 1)),
                 options.architecture,
                 options.target,
+                None if together is None else together.take(d1).number,
+                self._keys(),
             )
             architecture, recipe = options.architecture_for(len(d1)), options.recipe_for(len(d1))
             shape = architecture.for_table(rows.encoder)
@@ -220,10 +241,16 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             calibration_prints=prints[d2],
             reference=Reference.learn(table.take(d1), response[d1]),
             params=self.get_params(deep=False),
+            training_entities=None if together is None else together.take(d1).every,
         )
         if len(d2):
             fitted = fitted.calibrated_on(
-                table.take(d2), response[d2], prints[d2], self.on_insufficient, PREPARED_OUTSIDE
+                table.take(d2),
+                response[d2],
+                prints[d2],
+                self.on_insufficient,
+                PREPARED_OUTSIDE,
+                entities=None if together is None else together.take(d2),
             )
         validate_data(self, X, skip_check_array=True, reset=True)
         self.n_features_in_ = len(table.columns)
@@ -231,8 +258,11 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.fitted_ = fitted
         return self
 
-    def calibrate(self, X: Any, y: Any) -> IntervalRegressor:
-        """Calibrate on rows that are new to the network; replaces any calibration before."""
+    def calibrate(self, X: Any, y: Any, *, entities: Any = None) -> IntervalRegressor:
+        """Calibrate on rows that are new to the network; replaces any calibration before.
+
+        ``entities``, ``(n,)``, labels rows that belong together, in place of the columns that ``split_by`` names.
+        """
         check_is_fitted(self, "fitted_")
         for name in PROMISED:
             if repr(getattr(self, name)) != repr(self.fitted_.params[name]):
@@ -243,12 +273,17 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         refuse_overlap(prints, self.fitted_.training_prints)
         again = count_overlap(prints, self.fitted_.held_out_prints)
         notes = (f"{again} of {table.n_rows} calibration rows were given to fit. {PREPARED_OUTSIDE}",) if again else ()
-        self.fitted_ = self.fitted_.calibrated_on(table, response, prints, self.on_insufficient, *notes)
+        together = self.entities_of(table, X, response, entities)
+        if together is not None and self.fitted_.training_entities is not None:
+            refuse_seen(together, self.fitted_.training_entities)
+        self.fitted_ = self.fitted_.calibrated_on(
+            table, response, prints, self.on_insufficient, *notes, entities=together
+        )
         return self
 
-    def conformalize(self, X: Any, y: Any) -> IntervalRegressor:
+    def conformalize(self, X: Any, y: Any, *, entities: Any = None) -> IntervalRegressor:
         """Calibrate: another name for ``calibrate``."""
-        return self.calibrate(X, y)
+        return self.calibrate(X, y, entities=entities)
 
     # ------------------------------------------------------------------------------------ predict
 
@@ -332,6 +367,27 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         table = read_table(X)
         validate_data(self, X, skip_check_array=True, reset=False)
         return table
+
+    def entities_of(self, table: Table, X: Any, y: Array, labels: Any = None) -> Entities | None:
+        """Return which rows belong together: as labels or ``split_by`` say, otherwise those that were repeated."""
+        if isinstance(labels, Entities):
+            return labels
+        if labels is not None:
+            found, names = entities_of_labels(labels, table.n_rows), self._keys()
+            return Entities(found.labels, name_of(names)) if names else found
+        if self.split_by is not None:
+            return entities_from(table, X, self.split_by) if self.split_by else None
+        repeats = repeats_in(table, y)
+        if repeats is None:
+            return None
+        warn(repeats.in_words(), RepeatedRowsWarning)
+        return repeats.entities
+
+    def _keys(self) -> tuple[str, ...]:
+        """Return the columns that ``split_by`` names."""
+        if not self.split_by or callable(self.split_by):
+            return ()
+        return (self.split_by,) if isinstance(self.split_by, str) else tuple(self.split_by)
 
     def _weights(self, sample_weight: Any, n_rows: int) -> Array:
         weight: Array = _check_sample_weight(sample_weight, np.empty((n_rows, 1)), dtype=np.float64)

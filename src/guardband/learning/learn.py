@@ -131,7 +131,8 @@ class _Fleet:
         first, copies = 0, self.effort.copies
         for own in self.sets:
             n = len(own.x)
-            whole = Draw(torch.arange(first, first + n), own.seed)
+            entity = None if own.entity is None else torch.from_numpy(own.entity)
+            whole = Draw(torch.arange(first, first + n), own.seed, entity=entity)
             if copies > 1 and self.recipe.epochs == "early" and n >= max(FEWEST_TO_HOLD_OUT, copies):
                 folds = folds_of(whole, max(copies, math.ceil(n / MOST_HELD_OUT)))[:copies]
                 parts = math.ceil(n / (self.recipe.batch_size * LONGEST_EPOCH))

@@ -77,12 +77,14 @@ class Rows:
 class Draw:
     """Some rows, by position ``(n,)`` on the host, and the seed of the order in which they are drawn.
 
-    An epoch is a pass over all of them, or one of several ``parts`` of a pass.
+    An epoch is a pass over all of them, or one of several ``parts`` of a pass. Rows with the same number in ``entity``,
+    ``(n,)``, belong together: no part of the rows that is held out divides them.
     """
 
     index: Tensor
     seed: int
     parts: int = 1
+    entity: Tensor | None = None
 
     def order(self, epoch: int) -> Tensor:
         """Return the positions in this epoch's order, all for epoch 0: it depends on the seed and the epoch alone."""

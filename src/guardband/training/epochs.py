@@ -25,6 +25,8 @@ from guardband.training.search import Keeper, Search
 from guardband.training.squad import Squad
 
 FEWEST_TO_HOLD_OUT = 20
+MOST_LEFT_OUT = 0.1
+"""The share of rows by which folds of whole entities may differ and still be made equal by leaving rows out."""
 
 Judge = Callable[[int, Fleet], Tensor]
 """Looks at a fleet after an epoch and says which members, ``(M,)``, are finished."""
@@ -206,14 +208,48 @@ def _example(job: Job) -> Inputs:
 
 
 def _part(draw: Draw, share: float) -> tuple[Draw, Draw]:
-    """Return a share of the rows, at least one, and the others, at least one as well."""
+    """Return a share of the rows, at least one, and the others, at least one as well; entities stay whole."""
     n = len(draw.index)
-    held_out, kept = draw.order(0).tensor_split([min(n - 1, max(1, round(share * n)))])
-    return Draw(held_out, draw.seed), Draw(kept, draw.seed)
+    if draw.entity is not None:
+        ((held_out, kept), *_) = _folds_of_entities(draw, max(2, round(1 / share)))
+        return held_out, kept
+    taken, kept_rows = draw.order(0).tensor_split([min(n - 1, max(1, round(share * n)))])
+    return Draw(taken, draw.seed), Draw(kept_rows, draw.seed)
+
+
+def _folds_of_entities(draw: Draw, folds: int) -> list[tuple[Draw, Draw]]:
+    """Return for every fold the rows of some entities and those of the others, the folds about equally large.
+
+    The largest entities are dealt first, each to the fold with the fewest rows. If that leaves folds nearly equal, the
+    last rows beyond the smallest are left out, so that all members can train as one. With fewer entities than folds
+    some folds are the same.
+    """
+    assert draw.entity is not None
+    shuffle = torch.randperm(len(draw.index), generator=torch.Generator().manual_seed(draw.seed))
+    index = draw.index[shuffle]
+    _, number = torch.unique(draw.entity[shuffle], return_inverse=True)
+    sizes = number.bincount()
+    deal = torch.randperm(len(sizes), generator=torch.Generator().manual_seed(draw.seed))
+    deal = deal[sizes[deal].argsort(descending=True, stable=True)]
+    different = min(folds, len(sizes))
+    rows, fold_of = [0] * different, torch.zeros(len(sizes), dtype=torch.long)
+    for entity in deal.tolist():
+        fold_of[entity] = least = rows.index(min(rows))
+        rows[least] += int(sizes[entity])
+    even = max(rows) - min(rows) <= MOST_LEFT_OUT * len(index)
+    fewest = (min(rows), len(index) - max(rows)) if even else (len(index), len(index))
+    out = []
+    for i in range(different):
+        inside = fold_of[number] == i
+        held_out, kept = index[inside][: fewest[0]], index[~inside][: fewest[1]]
+        out.append((Draw(held_out, draw.seed), Draw(kept, draw.seed)))
+    return [out[i % different] for i in range(folds)]
 
 
 def folds_of(draw: Draw, folds: int) -> list[tuple[Draw, Draw]]:
     """Return for every fold its rows and the others."""
+    if draw.entity is not None:
+        return _folds_of_entities(draw, folds)
     order = draw.order(0)
     held_out = order[: folds * (len(order) // folds)].view(folds, -1)
     each = held_out.shape[1]

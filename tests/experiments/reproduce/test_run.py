@@ -104,13 +104,21 @@ def test_the_command_writes_everything(tmp_path, monkeypatch):
     result = CliRunner().invoke(app, ["reproduce", "simulation", "--quick", "-o", str(out), "--device", "cpu"])
     assert result.exit_code == 0, result.output
     assert "conf-nn covers at the nominal level" in result.output
-    for name in ("results.csv", "results.parquet", "details.csv", "curves.csv", "comparison.csv", "index.html"):
+    for name in (
+        "results.csv",
+        "results.parquet",
+        "details.csv",
+        "curves.csv",
+        "comparison.csv",
+        "summary.md",
+        "index.html",
+    ):
         assert (out / name).exists()
     results = pd.read_csv(out / "results.csv")
     assert tuple(results.columns) == RESULTS
     assert (results["coverage"] == results["covered"] / results["n_test"]).all()
     pd.testing.assert_frame_equal(results, pd.read_parquet(out / "results.parquet"))
-    for figure in ("figure-1", "figure-S1", "convergence"):
+    for figure in ("figure-1", "figure-1-plain", "figure-S1", "convergence"):
         assert (out / "figures" / f"{figure}.png").read_bytes().startswith(b"\x89PNG")
         assert "QUICK RUN" in (out / "figures" / f"{figure}.svg").read_text()
     page = (out / "index.html").read_text()

@@ -44,6 +44,8 @@ BOXES = {
     "full": "the full encoding, epochs by cross-validation",
 }
 """The settings of Figure 2, in words."""
+FIGURE_1 = {"figure-1": "tuned", "figure-1-plain": "plain"}
+"""The settings that Figure 1 is drawn in."""
 SIGNAL = "β'x"
 
 
@@ -75,10 +77,10 @@ def _figures(tables: Tables) -> dict[str, Callable[[Tables], Figure | None]]:
     settings = [s for s in BOXES if len(_of(real, setting=s))]
     boxes = {f"figure-2-{s.replace(' ', '-')}": _boxes(s) for s in settings}
     return {
-        "figure-1": lambda tables: _curves(tables, ["1"]),
+        **{name: _over_signal("1", setting) for name, setting in FIGURE_1.items()},
         **boxes,
         "figure-S1": _sizes,
-        "figure-S2": lambda tables: _curves(tables, ["S2 n=5000", "S2 n=47222"]),
+        "figure-S2": _over_signal("S2"),
         "figure-S3": _depths,
         "convergence": _convergence,
         "sensitivity": _sensitivity,
@@ -103,9 +105,17 @@ def _panels(rows: int, height: float = 2.9) -> tuple[Figure, Any]:
     return figure, figure.subplots(rows, 3, squeeze=False)
 
 
-def _curves(tables: Tables, wanted: list[str]) -> Figure | None:
-    """Figures 1 and S2: coverage, length and error along beta'x, ours above, the printed below."""
-    found = [(name, own) for name in wanted if len(own := _of(tables["curves"], **_key(name)))]
+def _over_signal(figure: str, setting: str | None = None) -> Callable[[Tables], Figure | None]:
+    """Figures 1 and S2; of Figure 1 in one setting."""
+    wanted = [shown for shown in SHOWN if shown[0].startswith(figure) and setting in (None, shown[2])]
+    return lambda tables: _curves(tables, wanted)
+
+
+def _curves(tables: Tables, wanted: list[tuple[str, str, str]]) -> Figure | None:
+    """Coverage, length and error along beta'x, ours above, the printed below."""
+    curves = tables["curves"]
+    parts = [(name, _of(curves, experiment=experiment, setting=setting)) for name, experiment, setting in wanted]
+    found = [(name, own) for name, own in parts if len(own)]
     if not found:
         return None
     figure, axes = _panels(2 * len(found))
@@ -123,11 +133,6 @@ def _curves(tables: Tables, wanted: list[str]) -> Figure | None:
             theirs.set_title(f"{TITLES[measure]}: printed{size}")
     axes[0][0].legend(frameon=False, fontsize=7, ncols=2)
     return figure
-
-
-def _key(name: str) -> dict[str, str]:
-    experiment, setting = SHOWN[name]
-    return {"experiment": experiment, "setting": setting}
 
 
 def _alike(ours: Axes, theirs: Axes, measure: str, below: str) -> None:

@@ -12,7 +12,8 @@ import numpy as np
 
 from guardband.experiments.reproduce.claims import Claim
 from guardband.experiments.reproduce.compare import METHODS, joined
-from guardband.experiments.reproduce.figures import BOXES
+from guardband.experiments.reproduce.figures import BOXES, FIGURE_1
+from guardband.experiments.reproduce.summary import AGREEMENT, READ, agreement_rows, remarks
 from guardband.report.html import skeleton, table
 
 if TYPE_CHECKING:
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
 
 CAPTIONS = {
     "figure-1": ("Figure 1", "Artificial data, each measure along β'x. Weight decay chosen on D1 (setting “tuned”)."),
+    "figure-1-plain": (
+        "Figure 1, no weight decay",
+        "The same without weight decay, as in the paper (setting “plain”).",
+    ),
     "figure-S1": ("Figure S1", "The same measures against the number of rows of D1 and D2."),
     "figure-S2": ("Figure S2", "Figure 1 on fewer rows."),
     "figure-S3": ("Figure S3", "conf-nn with one or two hidden layers, absolute or squared loss."),
@@ -50,6 +55,8 @@ def page_of(
         f"<p class=quick>{escape(note)}</p>" if note else "",
         "<section><h2>The paper's claims</h2>",
         *(_claim(claim) for claim in claims),
+        "</section><section><h2>How far the curves agree</h2>",
+        _agreement(comparison),
     ]
     for name in figures:
         title, caption = _caption(name)
@@ -78,6 +85,14 @@ def _claim(claim: Claim) -> str:
     )
 
 
+def _agreement(comparison: pd.DataFrame) -> str:
+    """Return how many points of the printed curves ours differ from, beside how far a point may be misread."""
+    rows = agreement_rows(comparison)
+    if not rows:
+        return "<p>Not run.</p>"
+    return f"<p>{escape(READ)}</p>{table(AGREEMENT, rows)}<p>{escape(remarks(comparison))}</p>"
+
+
 def _caption(name: str) -> tuple[str, str]:
     if name in CAPTIONS:
         return CAPTIONS[name]
@@ -101,6 +116,8 @@ def _beside(name: str, comparison: pd.DataFrame) -> str:
             for experiment, part in own.groupby("experiment")
         )
     own = comparison[comparison["figure"].str.startswith(name.removeprefix("figure-"))]
+    if name in FIGURE_1:
+        own = comparison[(comparison["figure"] == "1") & (comparison["setting"] == FIGURE_1[name])]
     return "".join(
         f"<details><summary>{escape(str(figure))}: printed, ours, difference</summary>{_points(part)}</details>"
         for figure, part in own.groupby("figure")

@@ -1,4 +1,4 @@
-"""What comes out of a run: tables, figures, the comparison with the printed numbers, and the page."""
+"""What comes out of a run: tables, figures, the comparison with the printed numbers, a summary and the page."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from guardband.experiments.reproduce.compare import compare
 from guardband.experiments.reproduce.figures import draw
 from guardband.experiments.reproduce.folder import Folder
 from guardband.experiments.reproduce.page import page_of
+from guardband.experiments.reproduce.summary import summary_of
 
 QUICK = "QUICK RUN: far smaller than the paper's"
 
@@ -26,6 +27,8 @@ def report(folder: Folder) -> tuple[Path, Sequence[Claim]]:
         write_whole(folder.path / "comparison.csv", partial(comparison.to_csv, index=False))
     claims = judge(tables)
     figures = draw(tables, folder.path / "figures", note)
+    summary = summary_of(comparison, claims, note)
+    write_whole(folder.path / "summary.md", lambda part: part.write_text(summary, encoding="utf-8"))
     page = folder.path / "index.html"
     text = page_of(folder.path / "figures", about, tables, comparison, claims, figures, note)
     write_whole(page, lambda part: part.write_text(text, encoding="utf-8"))
