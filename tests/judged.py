@@ -40,6 +40,8 @@ def evidence_of(n=2000, n2=1000, *, X=None, noise=1.0, levels=0.9, seed=0, group
         row_numbers=np.arange(1, len(y) + 1),
         reference=Reference.learn(table, y),
         twins=(0, 0),
+        drawn_from=None,
+        seen_entities=0,
         _predicted=predicted,
         _context=Context(),
         _calibrated=calibrated,

@@ -83,6 +83,29 @@ def chance(p: float) -> str:
     return "p < 0.0001" if p < 1e-4 else f"p = {p:.2g}" if p < 0.995 else "p = 1"
 
 
+def about(count: int) -> str:
+    """Return a count of rows that is enough: rounded up to one digit, or to two from a hundred on.
+
+    >>> about(7), about(31), about(384), about(12_345)
+    ('7', '40', '390', '13,000')
+    """
+    digits = 1 if count < 100 else 2
+    step: int = 10 ** (len(str(count)) - digits)
+    return f"{-(-count // step) * step:,}"
+
+
+def apart(share: float, other: float) -> str:
+    """Return a share in percent, with as few digits as tell it from another one.
+
+    >>> apart(127 / 150, 0.9), apart(0.896, 0.9)
+    ('85%', '89.6%')
+    """
+    digits = 0
+    while digits < 6 and round(100 * share, digits) == round(100 * other, digits):
+        digits += 1
+    return percent(share, digits)
+
+
 def rows_named(rows: NDArray[np.intp] | Sequence[int], most: int = 5) -> str:
     """Return rows by their numbers, the last ones only counted if they are many.
 

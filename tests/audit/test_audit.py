@@ -53,43 +53,43 @@ def test_the_verdict_counts_rows_by_the_exact_law():
     covered = int(((evidence.intervals.lower <= evidence.y) & (evidence.y <= evidence.intervals.upper)).sum())
     law = betabinom(2000, 901, 100)
     (level,) = own.levels
-    assert (level.covered, level.low, level.high) == (covered, law.ppf(0.005), law.ppf(0.995))
+    assert (level.covered, level.low, level.high) == (covered, law.ppf(0.01), law.ppf(0.99))
     assert own.p_value == pytest.approx(law.cdf(covered))
-    assert own.kept is True
-    assert own.verdict == (
-        f"Promise kept: {covered:,} of 2,000 rows ({covered / 20:.1f}%) fell inside their 90% intervals; "
-        f"{level.low:,} to {level.high:,} were to be expected."
+    assert own.verdict == level.verdict == "consistent"
+    assert own.sentence == (
+        f"Consistent with the promise: {covered:,} of 2,000 rows ({covered / 20:.1f}%) fell inside their 90% "
+        f"intervals. {level.low:,} to {level.high:,} were expected."
     )
 
 
 def test_a_broken_promise_is_said_to_be_broken():
     own = audit(evidence_of(2000, noise=1.5))
-    assert own.kept is False
+    assert own.verdict == "broken"
     assert own.p_value < 1e-6
     least = own.levels[0].least
-    assert own.verdict.startswith("Promise broken: only ")
-    assert f"at least {least:,} inside in 99% of all audits (p < 0.0001)" in own.verdict
+    assert own.sentence.startswith("Promise broken: only ")
+    assert f"If the promise held, 99% of all audits would find at least {least:,} inside (p < 0.0001)." in own.sentence
     assert own.drift.scores.drifted
 
 
-def test_more_than_expected_is_kept_and_said():
+def test_more_than_expected_is_consistent_and_said():
     own = audit(evidence_of(2000, noise=0.5))
-    assert own.kept is True
-    assert "wider than need be" in own.verdict
+    assert own.verdict == "consistent"
+    assert own.sentence.endswith("were expected: the intervals are wider than needed.")
 
 
 def test_significance_decides():
     evidence = evidence_of(2000, noise=1.08)
     p = audit(evidence).p_value
     assert 1e-4 < p < 0.5
-    assert audit(evidence, significance=min(0.9, 1.1 * p)).kept is False
-    assert audit(evidence, significance=0.9 * p).kept is True
+    assert audit(evidence, significance=min(0.9, 1.1 * p)).verdict == "broken"
+    assert audit(evidence, significance=0.9 * p).verdict != "broken"
     with pytest.raises(ValueError, match="significance must lie"):
         audit(evidence, significance=1)
 
 
 def test_false_alarms_come_no_more_often_than_the_significance():
-    alarms = sum(audit(evidence_of(200, 99, seed=seed), 0.1).kept is False for seed in range(80))
+    alarms = sum(audit(evidence_of(200, 99, seed=seed), 0.1).verdict == "broken" for seed in range(80))
     assert alarms <= binom.isf(SIGNIFICANCE, 80, 0.1)
 
 
@@ -99,28 +99,30 @@ def test_pac_is_tested_at_the_level_and_by_the_law_of_its_rank():
     laws = binom(2000, 0.9), betabinom(2000, 913, 88)
     assert own.p_value == pytest.approx(max(law.cdf(level.covered) for law in laws))
     assert level.least == min(law.ppf(0.01) for law in laws)
-    words = "at least 90% of all new rows were promised, for all but a few calibration sets; fewer than"
-    assert f"{words} {level.least:,} would" in own.verdict
+    words = "The promise is at least 90% of all new rows. Fewer than"
+    assert f"{words} {level.least:,} inside would have broken it." in own.sentence
 
 
 def test_several_levels_share_the_significance():
     own = audit(evidence_of(2000, levels=[0.9, 0.5]))
-    assert own.kept is True
+    assert own.verdict == "consistent"
     assert own.p_value == pytest.approx(min(1, 2 * min(level.p_value for level in own.levels)))
-    assert "90% intervals" in own.verdict
+    assert "90% intervals" in own.sentence
     evidence = evidence_of(2000, levels=[0.9, 0.5])
     narrow = evidence.intervals
     narrow.upper[:, 1] = narrow.lower[:, 1]
-    assert audit(evidence).kept is False
-    assert "50% intervals" in audit(evidence).verdict
+    own = audit(evidence)
+    assert [level.verdict for level in own.levels] == ["consistent", "broken"]
+    assert own.verdict == "broken"
+    assert "50% intervals" in own.sentence
 
 
 @pytest.mark.filterwarnings("ignore::guardband.InsufficientCalibrationWarning")
-def test_the_whole_line_is_kept_for_nothing():
+def test_infinite_intervals_cannot_be_judged():
     own = audit(evidence_of(300, 8))
-    assert own.kept is True
+    assert own.verdict == "cannot judge"
     assert own.p_value == 1
-    assert "the whole line" in own.verdict
+    assert own.sentence == ("No usable intervals: 8 calibration rows, and this level needs 9. Calibrate on more rows.")
     json.dumps(own.to_dict(), allow_nan=False)
 
 
@@ -128,8 +130,9 @@ def test_nothing_promised_is_nothing_broken():
     nothing = NoPromise(confidence_level=(0.9,), n_calibration=9, whole_line=(False,), reason="so it is")
     evidence = replace(evidence_of(2000, noise=3), certificate=Certificate("bayes", nothing, scalar=True))
     own = audit(evidence)
-    assert own.kept is None
-    assert own.verdict.startswith("Nothing was promised: ")
+    assert own.verdict == "cannot judge"
+    assert own.sentence.startswith("Cannot judge: nothing is promised. ")
+    assert own.levels[0].least is None
 
 
 def test_evidence_agrees_with_predict_interval(model, evidence, rows):
@@ -161,7 +164,7 @@ def test_the_curve_is_coverage_at_every_level(evidence):
     rank = marginal_rank(GRID[0], 150)
     assert first == Law((rank, 150))
     law = betabinom(300, rank, 151 - rank)
-    assert (curve.low[0], curve.high[0]) == (law.ppf(0.005), law.ppf(0.995))
+    assert (curve.low[0], curve.high[0]) == (law.ppf(0.01), law.ppf(0.99))
 
 
 def test_levels_beyond_the_calibration_rows_are_left_out_without_a_warning():
@@ -179,20 +182,28 @@ def test_names_and_dates_are_kept(evidence):
 
 def test_rows_that_were_used_before_are_counted(model, rows):
     used = audit(Evidence.of(model, rows[0][:600], rows[1][:600]))
-    assert "450 of 600 rows equal rows that trained the network. So many" in used.notes[0]
+    assert used.verdict == "cannot judge"
+    assert used.sentence == (
+        "Cannot judge: 600 of 600 rows are among those that trained or calibrated the model. "
+        "Use rows that are new to the model."
+    )
+    assert "450 of 600 rows equal rows that trained the network. Use rows that are new" in used.notes[0]
     assert "150 of 600 rows equal rows that calibrated it" in used.notes[1]
     X, y = pd.concat([rows[0][600:], rows[0][:1]]), pd.concat([rows[1][600:], rows[1][:1]])
-    (note,) = audit(Evidence.of(model, X, y)).notes
-    assert note.startswith("1 of 301 rows")
-    assert "Chance twins do no harm" in note
+    own = audit(Evidence.of(model, X, y))
+    (note,) = own.notes
+    assert note == "1 of 301 rows equal rows that trained the network. A few equal rows are normal and do no harm."
+    assert own.verdict != "cannot judge"
 
 
 def test_rows_that_calibrate_brought_are_counted(model, rows, tmp_path):
     own = copy.copy(model).calibrate(rows[0][600:], rows[1][600:])
     own.save(tmp_path / "m")
     for judged in (own, gb.load(tmp_path / "m")):
-        (note,) = audit(Evidence.of(judged, rows[0][600:], rows[1][600:])).notes
-        assert note.startswith("300 of 300 rows equal rows that calibrated it. So many")
+        found = audit(Evidence.of(judged, rows[0][600:], rows[1][600:]))
+        (note,) = found.notes
+        assert note.startswith("300 of 300 rows equal rows that calibrated it. ")
+        assert found.verdict == "cannot judge"
 
 
 @pytest.mark.parametrize("method", ["pav", "neg-ll", "conf-fw"])
@@ -201,7 +212,7 @@ def test_other_rules_have_an_audit_and_those_without_rank_no_curve(method, rows)
     fitted = gb.IntervalRegressor(method, **asked).fit(rows[0][["a"]][:600], rows[1][:600])
     own = audit(Evidence.of(fitted, rows[0][["a"]][600:], rows[1][600:]))
     assert (own.curve is None) == (method != "conf-fw")
-    assert (own.kept is None) == (method == "neg-ll")
+    assert (own.verdict == "cannot judge") == (method == "neg-ll")
     json.dumps(own.to_dict(), allow_nan=False)
 
 
@@ -214,7 +225,7 @@ def test_responses_that_cannot_be_count_as_missed(rows):
     assert own.response == "the outcome"
     assert np.isinf(own.scores[:100]).all()
     assert not own.covered[:100].any()
-    assert audit(own).kept is False
+    assert audit(own).verdict == "broken"
 
 
 def test_a_column_of_the_wrong_length_is_refused(model, rows):
@@ -222,16 +233,16 @@ def test_a_column_of_the_wrong_length_is_refused(model, rows):
         Evidence.of(model, rows[0][600:], rows[1][600:], group=[1, 2])
 
 
-def test_the_worst_slab_counts_what_its_coverage_divides():
+def test_the_region_that_was_searched_out_is_counted_on_the_other_rows():
     evidence = evidence_of(800)
     counts = worst_slab_counts(evidence.y, evidence.headline, evidence.inputs)
     assert worst_slab_coverage(evidence.y, evidence.headline, evidence.inputs) == counts[0, 0] / counts[0, 1]
-    slab = audit(evidence).slab
-    assert (slab.covered, slab.n) == tuple(counts[0])
+    region = audit(evidence).region
+    assert (region.covered, region.n) == tuple(counts[0])
 
 
-def test_few_rows_have_no_slab():
-    assert audit(evidence_of(30)).slab is None
+def test_few_rows_have_no_region():
+    assert audit(evidence_of(30)).region is None
 
 
 def test_an_audit_is_ready_for_json(evidence):

@@ -6,7 +6,7 @@ from scipy.stats import betabinom, binom
 
 from guardband.audit.audit import audit
 from guardband.audit.families import as_moment
-from guardband.audit.strata import bins_of_column, bins_of_labels, bins_of_numbers, judge, stratum
+from guardband.audit.strata import Bins, bins_of_column, bins_of_labels, bins_of_numbers, judge, stratum, without_noise
 from guardband.bands.law import Law
 from guardband.data.table import Column
 from judged import evidence_of
@@ -103,3 +103,53 @@ def test_time_is_in_order(values):
     (family,) = (family for family in audit(evidence).families if family.key == "time")
     labels = [s.label for s in family.strata]
     assert labels in (["1", "2", "3"], ["2020-01", "2020-02", "missing"])
+
+
+def test_a_group_is_marked_if_and_only_if_it_lies_outside_the_range_shown():
+    rng = np.random.default_rng(0)
+    laws = [Law((901, 1000)), Law((92, 101)), Law(share=0.9), Law((95, 101), candidates=10, open=True), Law((19, 19))]
+    seen = set()
+    for _ in range(300):
+        law, groups = laws[rng.integers(len(laws))], int(rng.integers(1, 40))
+        sizes = rng.integers(0, 3000 // groups, groups)
+        labels = np.repeat(np.arange(groups), sizes)
+        bins = Bins(tuple(map(str, range(groups))), labels.astype(np.int8))
+        shares = np.repeat(rng.uniform(0.7, 1, groups), sizes)
+        for own in judge(bins, rng.random(len(labels)) < shares, law, 0.01, groups):
+            tail = 0.01 / groups / 2
+            low, high = law.p_value(own.covered, own.n) < tail, law.p_value_above(own.covered, own.n) < tail
+            assert own.flag == ("low" if low else "high" if high else None)
+            assert (own.flag is None) == (own.low <= own.covered <= own.high)
+            seen.add(own.flag)
+    assert seen == {None, "low", "high"}
+
+
+def test_a_family_says_how_many_groups_its_ranges_allow_for():
+    own = audit(evidence_of(600))
+    compared = {family.key: (family.compared, len(family.strata)) for family in own.families}
+    assert compared["width"] == compared["size"] == (10, 10)
+    assert compared["column-0"] == compared["column-1"] == (10, 5)
+
+
+def test_widths_that_differ_by_rounding_are_one_and_no_family():
+    evidence = evidence_of(600)
+    bands = evidence.intervals
+    noisy = 2.0 + 1e-12 * np.random.default_rng(0).standard_normal(600)
+    for level in (0.0, 1e6):  # far from zero the ends themselves are rounded more coarsely
+        point = bands.point + level
+        moved = replace(bands, lower=point - noisy / 2, point=point, upper=point + noisy / 2)
+        keys = [family.key for family in audit(replace(evidence, intervals=moved)).families]
+        assert "width" not in keys
+        assert "size" in keys
+
+
+def test_few_widths_with_rounding_are_groups_of_their_own():
+    rng = np.random.default_rng(0)
+    values = rng.choice([1.0, 2.0, np.inf], 500)
+    noisy = values * (1 + 1e-13 * rng.standard_normal(500))
+    bins = bins_of_numbers(without_noise(noisy), 10)
+    assert bins.labels == ("1", "2", "∞")
+    np.testing.assert_array_equal(bins.stratum_of, np.searchsorted([1, 2, np.inf], values))
+    spread = rng.random(500)
+    np.testing.assert_array_equal(without_noise(spread), spread)
+    assert np.isinf(without_noise(np.full(3, np.inf))).all()

@@ -21,7 +21,7 @@ def test_binomial_counts_are_the_binomial_law(m, share):
 def test_the_whole_line_covers_every_row():
     for counts in (covered_counts(5, 10, 9), binomial_counts(5, 1.0)):
         assert counts.tolist() == [0, 0, 0, 0, 0, 1]
-    assert Law(share=1.0).band(5) == (5, 5)
+    assert Law(share=1.0).band(5, 0.005) == (5, 5)
     assert Law(share=1.0).p_value(5, 5) == 1
 
 
@@ -30,7 +30,7 @@ def test_a_rank_of_nothing_covers_nothing():
 
 
 def test_band_holds_99_percent_with_equal_tails():
-    low, high = Law((901, 1000)).band(1000)
+    low, high = Law((901, 1000)).band(1000, 0.005)
     law = betabinom(1000, 901, 100)
     assert (low, high) == (law.ppf(0.005), law.ppf(0.995))
     assert (low / 1000, high / 1000) == (0.863, 0.932)  # the published band
@@ -46,8 +46,8 @@ def test_least_is_the_first_count_that_is_not_significant():
 def test_a_choice_among_k_multiplies_the_chance_of_a_small_count():
     one, ten = Law((90, 99)), Law((90, 99), candidates=10, open=True)
     assert ten.p_value(70, 100) == pytest.approx(10 * one.p_value(70, 100))
-    assert ten.band(100)[0] < one.band(100)[0]
-    assert ten.band(100)[1] == 100
+    assert ten.band(100, 0.005)[0] < one.band(100, 0.005)[0]
+    assert ten.band(100, 0.005)[1] == 100
     assert ten.p_value_above(100, 100) == 1
 
 

@@ -26,14 +26,18 @@ def fitted(tmp_path_factory):
     return folder
 
 
-def test_a_kept_promise_is_exit_code_0(command, fitted, tmp_path):
+def test_rows_that_are_consistent_with_the_promise_are_exit_code_0(command, fitted, tmp_path):
     page = tmp_path / "a.html"
     said = command(
         "audit", fitted / "m.guardband", fitted / "new.csv", "--group", "town", "--time", "day", "--report", page
     )
     assert said.code == 0, said.err
-    for words in ("Promise kept", "exact test", "p = ", "By town", "Over day", "By the size", "Worst corner", "Drift"):
+    for words in ("Consistent with the promise: ", "exact test", "p = ", "By town", "Over day", "By the size", "Drift"):
         assert words in said.out
+    assert "expected, allowing for 3 groups" in said.out
+    assert (
+        "A region of the inputs where coverage looked lowest on a quarter of the rows. On the other rows: " in said.out
+    )
     assert "<html" in page.read_text()
 
 
@@ -41,12 +45,14 @@ def test_a_broken_promise_is_exit_code_1_and_can_be_calibrated_anew(command, fit
     out = tmp_path / "new.guardband"
     said = command("audit", fitted / "m.guardband", fitted / "moved.parquet", "--json", "--recalibrate", out)
     assert said.code == 1, said.err
-    assert said.json["kept"] is False
+    assert said.json["verdict"] == "broken"
+    assert said.json["sentence"].startswith("Promise broken: only ")
+    assert "kept" not in said.json
     assert said.json["p_value"] < 0.01
     anew = gb.load(out)
     assert anew.certificate_.n_calibration == 600
-    again = command("audit", out, fitted / "moved.parquet")
-    assert again.code == 0
+    again = command("audit", out, fitted / "moved.parquet", "--force")
+    assert again.code == 2
     assert "600 of 600 rows equal rows that calibrated it" in again.out
     assert command("report", out, "-o", tmp_path / "new.html").code == 0
 
@@ -72,13 +78,27 @@ def test_the_target_is_kept_in_the_file_or_must_be_named(command, fitted, small_
     assert "The target 'price' is what is predicted" in itself.complaint
 
 
-def test_rows_that_trained_cannot_calibrate_and_nothing_is_written(command, fitted, tmp_path):
-    said = command(
-        *("audit", fitted / "m.guardband", fitted / "t.csv", "-q"),
-        *("--recalibrate", tmp_path / "n.guardband", "--report", tmp_path / "n.html"),
-    )
+def test_rows_that_trained_cannot_judge_or_calibrate_and_nothing_is_written(command, fitted, tmp_path):
+    asked = ["audit", fitted / "m.guardband", fitted / "t.csv", "-q", "--report", tmp_path / "n.html"]
+    said = command(*asked)
+    assert "450 of 500 rows are among those that trained or calibrated the model" in said.complaint
+    assert said.complaint.endswith("Add --force to see the numbers anyway.")
+    assert command(*asked, "--json").complaint == said.complaint
+    said = command(*asked, "--force", "--recalibrate", tmp_path / "n.guardband")
     assert "Calibration rows must be new to the network" in said.complaint
     assert list(tmp_path.iterdir()) == []
+
+
+def test_rows_that_trained_are_shown_if_forced_and_the_exit_code_stays_2(command, fitted, tmp_path):
+    page = tmp_path / "n.html"
+    said = command("audit", fitted / "m.guardband", fitted / "t.csv", "-q", "--force", "--report", page)
+    assert said.code == 2
+    assert "By the size of the prediction" in said.out
+    assert said.err.startswith("guardband: Cannot judge: 450 of 500 rows")
+    assert 'class="verdict cannot-judge"' in page.read_text()
+    as_json = command("audit", fitted / "m.guardband", fitted / "t.csv", "-q", "--force", "--json")
+    assert as_json.code == 2
+    assert as_json.json["verdict"] == "cannot judge"
 
 
 def test_rows_without_outcome_are_left_out(command, fitted, tmp_path):
@@ -87,3 +107,21 @@ def test_rows_without_outcome_are_left_out(command, fitted, tmp_path):
     said = command("audit", fitted / "m.guardband", tmp_path / "t.csv")
     assert "1 of 600 rows are left out" in said.err
     assert "599" in said.out
+
+
+def test_few_rows_are_exit_code_0_with_the_word(command, fitted, tmp_path):
+    (tmp_path / "t.csv").write_text("\n".join((fitted / "new.csv").read_text().splitlines()[:31]))
+    said = command("audit", fitted / "m.guardband", tmp_path / "t.csv", "--json", "-q")
+    assert said.code == 0
+    assert said.json["verdict"] == "too few rows"
+    assert "Too few rows to tell 80% from 90%: " in said.json["sentence"]
+
+
+def test_a_model_without_a_promise_cannot_be_judged(command, fitted, tmp_path):
+    model = tmp_path / "m.guardband"
+    fit = ["fit", fitted / "t.csv", "-t", "price", "-o", model, "--preset", "fast", "--method", "qreg-un", "-q"]
+    assert command(*fit).code == 0
+    said = command("audit", model, fitted / "new.csv", "-q")
+    assert said.code == 2
+    assert said.err.startswith("guardband: Cannot judge: nothing is promised. ")
+    assert said.out.startswith("Cannot judge: nothing is promised. ")

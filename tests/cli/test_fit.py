@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +27,7 @@ def here(tmp_path, monkeypatch):
 def test_one_command_from_table_to_report(command, table_path, here):
     said = command("fit", "sales.csv", "--target", "price", "--preset", "fast")
     assert said.code == 0, said.err
-    for words in ("Promise: a new row", "Check: Promise", "5 new rows", "90% interval", "Report: sales.html"):
+    for words in ("Promise: a new row", "Check: ", "5 new rows", "90% interval", "Report: sales.html"):
         assert words in said.out
     for words in ("read as", "date", "boolean", "category, 3 kinds", "number (target)"):
         assert words in said.err
@@ -49,6 +50,8 @@ def test_the_same_seed_gives_the_same_model_and_json_is_all_there_is(command, ta
     assert found["report"] == str(here / "a.html")
     assert set(found["sample"][0]["intervals"]) == {"0.5", "0.9"}
     assert json.dumps(found["sample"]) == json.dumps(second.json["sample"])
+    assert found["verdict"] == "too few rows"
+    assert found["sentence"].startswith("Too few rows to tell ")
 
 
 def test_rows_without_target_are_left_out_with_a_count(command, here):
@@ -165,8 +168,45 @@ def test_an_awkward_table_goes_all_the_way_without_a_flag(command, here):
     said = command("predict", model, "awkward table.csv", "-o", "out.csv")
     assert said.code == 0, said.err
     assert ",guardband_point,guardband_lower,guardband_upper\n" in (here / "out.csv").read_text(encoding="utf-8")
-    said = command("audit", model, "awkward table.csv")
-    assert said.code in (0, 1), said.err
+    said = command("audit", model, "awkward table.csv", "--force")
+    assert said.code == 2, said.err
+    assert "By the size of the prediction" in said.out
     said = command("report", model, "-o", "again.html")
     assert said.code == 0, said.err
     assert (here / "again.html").read_bytes() == (here / "awkward table.html").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "evidence", "code", "verdict"),
+    [
+        ([], {"used_before": 50, "used_by_chance": 9}, 2, "cannot judge"),
+        ([], {"doubts": ("Rows of one town have similar errors. Add --split-by town.",)}, 2, "cannot judge"),
+        (["--method", "qreg-un"], {}, 0, "cannot judge"),
+        (["--check", "0"], {}, 0, None),
+        ([], {"y": np.full(50, 1e6)}, 1, "broken"),
+    ],
+    ids=["used", "doubt", "nothing promised", "unchecked", "broken"],
+)
+def test_the_exit_code_is_that_of_the_check_and_everything_is_written(
+    command, table_path, here, monkeypatch, arguments, evidence, code, verdict
+):
+    from guardband.cli.labelled import Labelled
+
+    real = Labelled.evidence
+    monkeypatch.setattr(Labelled, "evidence", lambda rows, model: replace(real(rows, model), **evidence))
+    said = command("fit", "sales.csv", "-t", "price", "--preset", "fast", "--json", "-q", *arguments)
+    assert said.code == code, said.err
+    assert said.json["verdict"] == verdict
+    assert (said.json["sentence"] in said.err) == (code == 2)
+    assert gb.load(here / "sales.guardband").feature_names_in_.tolist() == ["size", "town", "day", "sold"]
+    assert f'class="verdict {(verdict or "unchecked").replace(" ", "-")}"' in (here / "sales.html").read_text()
+
+
+@pytest.mark.filterwarnings("ignore:.*interval is the whole line.*")
+def test_infinite_intervals_are_exit_code_2_after_the_model_is_written(command, table_path, here):
+    said = command("fit", "sales.csv", "-t", "price", "--preset", "fast", "--level", "0.995", "--json", "-q")
+    assert said.code == 2
+    words = "No usable intervals: 113 calibration rows, and this level needs 199. Calibrate on more rows."
+    assert said.json["sentence"] == words
+    assert said.err.splitlines()[-1] == f"guardband: {words}"
+    assert (here / "sales.guardband").exists()

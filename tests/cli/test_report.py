@@ -44,3 +44,13 @@ def test_figures_are_written_as_files(command, tmp_path):
     )
     said = command("report", tmp_path / "m.guardband", "--figures", tmp_path / "f", "--json")
     assert {path[-4:] for path in said.json["figures"]} == {".svg", ".png"}
+
+
+def test_the_report_of_another_version_says_what_to_do(command, tmp_path, small_model):
+    from guardband.doors.model_file import save
+
+    save(small_model.model, tmp_path / "m.guardband", report={"schema": 1})
+    assert (
+        "Make a new one with `guardband audit MODEL TABLE --report PAGE`"
+        in command("report", tmp_path / "m.guardband").complaint
+    )

@@ -81,7 +81,8 @@ def test_a_narrow_terminal_breaks_nothing(report_is_there, tmp_path):
     terminal = Terminal("fit", "t.csv", "-t", "price", "--preset", "fast", columns=40, cwd=tmp_path)
     assert terminal.end() == 0, terminal.text
     assert max(len(line) for line in terminal.lines) <= 40
-    terminal = Terminal("audit", "t.guardband", "t.csv", "--group", "town", columns=40, cwd=tmp_path)
+    csv.write_csv(small_table(600, seed=1), tmp_path / "new.csv")
+    terminal = Terminal("audit", "t.guardband", "new.csv", "--group", "town", columns=40, cwd=tmp_path)
     assert terminal.end() in (0, 1), terminal.text
     assert max(len(line) for line in terminal.lines) <= 40
     terminal = Terminal("plan", columns=40)

@@ -89,9 +89,9 @@ def test_the_histogram_holds_every_row(checked):
 
 def test_how_it_was_fitted_is_told(model, checked):
     told = dict(checked["fitted"])
-    assert told["Rows that trained (D1)"] == "225"
-    assert told["Rows that calibrated (D2)"] == "75"
-    assert told["Rows that judge here"] == "2,000"
+    assert told["Training rows"] == "225"
+    assert told["Calibration rows"] == "75"
+    assert told["Test rows"] == "2,000"
     assert told["Seed"] == "7"
     assert len(told["Fingerprint of the rows given to fit"]) == 16
     assert dict(checked["settings"]) == {

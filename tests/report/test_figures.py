@@ -1,6 +1,7 @@
 import numpy as np
 
 import guardband as gb
+from guardband.audit.evidence import Evidence
 from guardband.report.document import document
 from guardband.report.figures import write_figures
 from judged import evidence_of
@@ -16,3 +17,14 @@ def test_figures_are_written_alike_each_time_and_none_without_rows(tmp_path):
     assert [path.name for path in first] == [f"{name}.{kind}" for name in names for kind in ("svg", "png")]
     assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
     assert write_figures(document(model, None), tmp_path / "c") == []
+
+
+def test_widths_that_do_not_vary_have_no_figure(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.random((300, 2))
+    y = X.sum(1) + rng.standard_normal(300)
+    model = gb.IntervalRegressor("conf-fw", hidden=(8,), epochs=2, network="plain", random_state=0).fit(
+        X[:200], y[:200]
+    )
+    written = write_figures(document(model, Evidence.of(model, X[200:], y[200:])), tmp_path)
+    assert [path.name for path in written if path.suffix == ".svg"] == ["intervals.svg", "levels.svg"]

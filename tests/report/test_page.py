@@ -1,6 +1,7 @@
 import json
 import re
 from html.parser import HTMLParser
+from typing import get_args
 
 import numpy as np
 import pandas as pd
@@ -8,9 +9,10 @@ import pytest
 
 import guardband as gb
 from guardband.audit.evidence import Evidence
+from guardband.audit.verdict import VerdictKind
 from guardband.report.document import document
 from guardband.report.html import asset, json_text, skeleton, table
-from guardband.report.page import render, write_report
+from guardband.report.page import MARKS, STATUS, render, write_report
 from judged import evidence_of
 
 HOSTILE = ['<script>alert("x")</script>', "a'b\"c", "</script><!--", "--><b>&amp;", "\u2028 line", "lower", "$x$", ""]
@@ -133,5 +135,52 @@ def test_rows_that_were_used_before_are_noted_on_the_page(hostile):
     model = gb.IntervalRegressor(hidden=(8,), epochs=2, network="plain", random_state=0).fit(X, X.sum(1))
     page = render(document(model, Evidence.of(model, X, X.sum(1))))
     assert "225 of 300 rows equal rows that trained the network" in page
-    assert "300 equal rows that trained or calibrated (see the notes)" in page
-    assert "none of them among the rows that trained or calibrated" in render(document(model, own))
+    assert "300 equal training or calibration rows (see the notes)" in page
+    assert "none of them among the training or calibration rows" in render(document(model, own))
+
+
+STATUSES = [*get_args(VerdictKind), "unchecked"]
+
+
+@pytest.mark.parametrize("status", STATUSES)
+def test_each_status_has_its_words_mark_and_colour(hostile, status):
+    page = render(hostile | {"status": status, "sentence": f"{STATUS[status]}: why so. What to do."})
+    hero = re.search(r'<div class="verdict ([a-z-]+)" id="verdict">(.*?)</div>', page, re.DOTALL)
+    assert hero.group(1) == status.replace(" ", "-")
+    assert f"<b>{STATUS[status]}</b><span>Why so. What to do.</span>" in hero.group(2)
+    assert f".{hero.group(1)} {{ color: var(--" in asset("page.css")
+    assert set(MARKS) == set(STATUS) == set(STATUSES)
+    assert len(set(MARKS.values())) == len(STATUSES)
+
+
+def luminance(colour):
+    parts = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
+    linear = (part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+@pytest.mark.parametrize("status", STATUSES)
+def test_the_status_can_be_read_in_light_and_in_dark(status):
+    css = asset("page.css")
+    (name,) = re.findall(rf"\.{status.replace(' ', '-')} {{ color: var\((--[a-z]+)\)", css)
+    values = {key: re.findall(rf"{key}: (#[0-9a-f]{{6}})", css) for key in (name, "--paper")}
+    assert len(values[name]) >= 3  # light, dark by the system, dark by the button
+    for colour, paper in zip(values[name][:3], values["--paper"][:3], strict=True):
+        light, dark = sorted([luminance(colour), luminance(paper)], reverse=True)
+        assert (light + 0.05) / (dark + 0.05) >= 4.5  # WCAG 2.2, 1.4.3
+
+
+def test_the_range_beside_a_group_says_how_many_groups_it_allows_for(hostile):
+    page = render(hostile)
+    groups = {family["key"]: family["compared"] for family in hostile["audit"]["families"]}
+    assert page.count(f"Expected ranges allow for {groups['width']} groups.</caption>") >= 1
+    assert f"allowing for {groups['column-0']} groups in all columns together" in page
+    assert "The promise is about all rows together. Groups are shown for information." in page
+    assert "99% band" not in page
+
+
+def test_the_region_is_not_called_the_worst(hostile):
+    page, region = render(hostile), hostile["audit"]["searched_region"]
+    assert "In a region where coverage looked lowest" in page
+    assert f"On the other rows, {region['covered']:,} of {region['n']:,} in this region are inside" in page
+    assert "worst" not in re.sub(r"<(script|style)>.*?</\1>", "", page, flags=re.DOTALL)

@@ -1,1 +1,1 @@
-"""Audits: is the promise kept on labelled rows, where is it kept less well, and has the data changed?"""
+"""Audits: what labelled rows say of the promise, where coverage is lower, and whether the data have changed."""

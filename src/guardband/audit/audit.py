@@ -1,8 +1,7 @@
-"""The audit: is the promise kept on labelled rows?"""
+"""The audit: what do labelled rows say of the promise?"""
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -11,17 +10,17 @@ from numpy.typing import NDArray
 
 from guardband.audit.drift import Drift, drift_of
 from guardband.audit.evidence import Evidence
-from guardband.audit.families import families_of, worst_slab
+from guardband.audit.families import families_of, searched_region
 from guardband.audit.strata import Family, Stratum
-from guardband.bands.law import Expectation
-from guardband.data.fingerprint import MOST_OVERLAP
-from guardband.words import chance, level_name, percent, plain
+from guardband.audit.verdict import NEW_ROWS, Counted, Verdict, VerdictKind, used_before, verdict_on, verdict_on_all
+from guardband.words import plain
 
 Array = NDArray[np.float64]
 
 GROUPS_INFORM = (
-    "Groups inform and do not break the promise, which is about all rows together. Each is tested at the audit's "
-    "significance divided by the number of groups looked at, so that chance alone rarely marks one."
+    "The promise is about all rows together. Groups are shown for information. The expected range of a group allows "
+    "for the number of groups in its table. Within one table, chance alone rarely marks a group. Over several tables "
+    "it does so more often."
 )
 
 
@@ -29,8 +28,9 @@ GROUPS_INFORM = (
 class LevelFinding:
     """One promised level: how many rows are covered, what was to be expected, and the exact test.
 
-    ``low`` to ``high`` is the 99% band of the count; fewer than ``least`` break the promise. ``kept`` is None where
-    nothing is promised; ``share_promised`` is what is promised of all new rows, None where it is on average.
+    ``low`` to ``high`` is the range to expect of the count, each tail at the significance; fewer than ``least`` break
+    the promise, None where nothing is promised. ``share_promised`` is what is promised of all new rows, None where it
+    is on average.
     """
 
     level: float
@@ -38,9 +38,9 @@ class LevelFinding:
     covered: int
     low: int
     high: int
-    least: int
+    least: int | None
     p_value: float
-    kept: bool | None
+    verdict: VerdictKind
     share_promised: float | None
     whole_line: bool
     mean_width: float
@@ -78,17 +78,18 @@ class Curve:
 class Audit:
     """What labelled rows say of the promise.
 
-    ``kept`` is None where nothing is promised. With several levels ``p_value`` is the smallest times their number,
-    and the first level is the headline. ``families`` holds coverage by group, width, size, time and column.
+    ``verdict`` is one of four words, and ``sentence`` says why. With several levels ``p_value`` is the smallest times
+    their number, and the first level is the headline. ``families`` holds coverage by group, width, size, time and
+    column; ``region`` is where coverage looked lowest on a quarter of the rows, counted on the others.
     """
 
-    kept: bool | None
+    verdict: VerdictKind
+    sentence: str
     p_value: float
-    verdict: str
     significance: float
     levels: tuple[LevelFinding, ...]
     families: tuple[Family, ...]
-    slab: Stratum | None
+    region: Stratum | None
     drift: Drift
     curve: Curve | None
     notes: tuple[str, ...]
@@ -101,15 +102,15 @@ class Audit:
     def to_dict(self) -> dict[str, Any]:
         """Return the audit for JSON."""
         return {
-            "kept": self.kept,
-            "p_value": self.p_value,
             "verdict": self.verdict,
+            "sentence": self.sentence,
+            "p_value": self.p_value,
             "significance": self.significance,
             "n": self.n,
             "levels": [level.to_dict() for level in self.levels],
             "families": [family.to_dict() for family in self.families],
             "groups_inform": GROUPS_INFORM,
-            "worst_slab": None if self.slab is None else self.slab.to_dict(),
+            "searched_region": None if self.region is None else self.region.to_dict(),
             "drift": self.drift.to_dict(),
             "curve": None if self.curve is None else self.curve.to_dict(),
             "notes": list(self.notes),
@@ -125,18 +126,24 @@ def audit(evidence: Evidence, significance: float = 0.01) -> Audit:
         raise ValueError(f"significance must lie strictly between 0 and 1, found {significance}.")
     promise = evidence.certificate.promise
     expectations = promise.expectations()
-    each = significance / len(expectations)
-    levels = tuple(_finding(evidence, i, expectation, each) for i, expectation in enumerate(expectations))
-    kept = all(level.kept for level in levels) if promise.binding else None
+    among = len(expectations)
+    counts = [
+        Counted(promise, i, expectation, int(evidence.covered[:, i].sum()), evidence.n, significance / among, among)
+        for i, expectation in enumerate(expectations)
+    ]
+    used = used_before(evidence)
+    verdicts = [used or verdict_on(counted, evidence.doubts) for counted in counts]
+    levels = tuple(_finding(evidence, *own) for own in zip(counts, verdicts, strict=True))
+    verdict = verdict_on_all(verdicts)
     law = expectations[0].expected
     return Audit(
-        kept=kept,
-        p_value=min(1.0, len(levels) * min(level.p_value for level in levels)),
-        verdict=_verdict(levels, significance),
+        verdict=verdict.kind,
+        sentence=verdict.sentence,
+        p_value=min(1.0, among * min(level.p_value for level in levels)),
         significance=significance,
         levels=levels,
         families=families_of(evidence, law, significance),
-        slab=worst_slab(evidence, law, significance),
+        region=searched_region(evidence, law, significance),
         drift=drift_of(
             evidence.reference,
             evidence.table,
@@ -145,60 +152,33 @@ def audit(evidence: Evidence, significance: float = 0.01) -> Audit:
             evidence.calibration_scores,
             significance,
         ),
-        curve=_curve(evidence),
+        curve=_curve(evidence, significance / among),
         notes=_notes(evidence),
     )
 
 
-def _finding(evidence: Evidence, i: int, expectation: Expectation, significance: float) -> LevelFinding:
-    n, covered = evidence.n, int(evidence.covered[:, i].sum())
+def _finding(evidence: Evidence, counted: Counted, verdict: Verdict) -> LevelFinding:
+    i, expectation = counted.i, counted.expectation
     lower, upper = evidence.intervals.per_level()
     widths = upper[:, i] - lower[:, i]
-    p = expectation.p_value(covered, n)
-    promised = evidence.certificate.promise.binding
+    low, high = counted.expected
     return LevelFinding(
-        expectation.level,
-        n,
-        covered,
-        *expectation.expected.band(n),
-        expectation.least(n, significance),
-        p,
-        p >= significance if promised else None,
-        expectation.share if promised else None,
-        expectation.share == 1.0,
-        float(widths.mean()),
-        float(np.median(widths)),
+        level=expectation.level,
+        n=counted.n,
+        covered=counted.covered,
+        low=low,
+        high=high,
+        least=expectation.least(counted.n, counted.significance) if counted.promise.binding else None,
+        p_value=counted.p_value,
+        verdict=verdict.kind,
+        share_promised=expectation.share if counted.promise.binding else None,
+        whole_line=counted.promise.whole_line[i],
+        mean_width=float(widths.mean()),
+        median_width=float(np.median(widths)),
     )
 
 
-def _verdict(levels: tuple[LevelFinding, ...], significance: float) -> str:
-    broken = [level for level in levels if level.kept is False]
-    own = broken[0] if broken else levels[0]
-    name = level_name(own.level)
-    counted = f"{own.covered:,} of {own.n:,} rows ({percent(own.share)}) fell inside their {name} intervals"
-    band = f"{own.low:,} to {own.high:,}"
-    if own.kept is None:
-        return f"Nothing was promised: {counted}; at exactly {name} coverage {band} would be usual."
-    if own.kept is False:
-        fair = level_name(1 - significance / len(levels))
-        return (
-            f"Promise broken: only {counted}; a kept promise leaves at least {own.least:,} inside in {fair} of all "
-            f"audits ({chance(own.p_value)})."
-        )
-    if own.whole_line:
-        return f"Promise kept, but for nothing: the {name} intervals are the whole line, which contains every outcome."
-    if own.share_promised is not None:
-        share = level_name(math.floor(1e4 * own.share_promised) / 1e4)
-        return (
-            f"Promise kept: {counted}, where at least {share} of all new rows were promised, for all but a few "
-            f"calibration sets; fewer than {own.least:,} would have broken it."
-        )
-    if own.covered > own.high:
-        return f"Promise kept: {counted}; that is more than the {band} to be expected, so they are wider than need be."
-    return f"Promise kept: {counted}; {band} were to be expected."
-
-
-def _curve(evidence: Evidence) -> Curve | None:
+def _curve(evidence: Evidence, tail: float) -> Curve | None:
     ranked = evidence.levels()
     if not ranked:
         return None
@@ -209,7 +189,7 @@ def _curve(evidence: Evidence) -> Curve | None:
         covered.append(int(((lower <= evidence.y) & (evidence.y <= upper)).sum()))
         means.append(float((upper - lower).mean()))
         medians.append(float(np.median(upper - lower)))
-    bands = [law.band(n) for _, law in ranked]
+    bands = [law.band(n, tail) for _, law in ranked]
     return Curve(
         tuple(float(level) for level, _ in ranked),
         tuple(covered),
@@ -221,16 +201,13 @@ def _curve(evidence: Evidence) -> Curve | None:
 
 
 def _notes(evidence: Evidence) -> tuple[str, ...]:
-    out = []
-    for count, what in zip(evidence.twins, ("trained the network", "calibrated it"), strict=True):
-        if count:
-            much = count > MOST_OVERLAP * evidence.n
-            out.append(
-                f"{count:,} of {evidence.n:,} rows equal rows that {what}. "
-                + (
-                    "So many make the audit worthless if they are the same rows: audit rows that are new."
-                    if much
-                    else "Chance twins do no harm; rows that were used before prove nothing."
-                )
-            )
-    return tuple(out)
+    drawn: tuple[str, ...] = ()
+    if evidence.drawn_from is not None:
+        given, name = evidence.drawn_from
+        drawn = (f"One row of each {name} was drawn at random: {evidence.n:,} of {given:,} rows.",)
+    what_to_do = "A few equal rows are normal and do no harm." if used_before(evidence) is None else NEW_ROWS
+    return drawn + tuple(
+        f"{count:,} of {evidence.n:,} rows equal rows that {what}. {what_to_do}"
+        for count, what in zip(evidence.twins, ("trained the network", "calibrated it"), strict=True)
+        if count
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -17,7 +18,7 @@ from guardband.bands.levels import Levels
 from guardband.bands.predicted import Context, Predicted
 from guardband.calibration.calibrated import Calibrated
 from guardband.data.entities import Entities
-from guardband.data.fingerprint import count_overlap, fingerprints
+from guardband.data.fingerprint import MOST_OVERLAP, allowed_overlap, count_overlap, fingerprints
 from guardband.data.reference import Reference
 from guardband.data.table import Column, Table, as_array, read_table
 from guardband.data.target import Target
@@ -39,7 +40,10 @@ class Evidence:
 
     ``scores`` are the conformity scores of these rows and ``calibration_scores`` those of D2, None where the rule is
     no rank. ``twins`` counts the rows that have an equal one among those that trained, and among those that
-    calibrated. ``moments`` says which columns hold dates, and ``row_numbers`` by which numbers the user knows the rows.
+    calibrated; ``used_before`` the rows or entities that are among either, and ``used_by_chance`` how many of them may
+    be chance.
+    ``doubts`` says why rows of the model's table may depend on each other. ``moments`` says which columns hold dates,
+    and ``row_numbers`` by which numbers the user knows the rows.
     If rows belong together these are one of each entity, ``drawn_from`` so many rows of entities of this name, and
     ``seen_entities`` counts those that trained or calibrated too.
     """
@@ -64,6 +68,9 @@ class Evidence:
     _context: Context
     _calibrated: Calibrated
     _target: Target
+    used_before: int = 0
+    used_by_chance: int = 0
+    doubts: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -97,6 +104,8 @@ class Evidence:
         predicted, context = learned.predict_encoded(inputs, fitted.rule.each_copy), context_of(table)
         ends = learned.target.to_units(*calibrated.ends(predicted, context))
         prints = fingerprints(table, response)
+        used = np.concatenate([fitted.training_prints, fitted.calibration_prints])
+        seen = _seen(together, fitted)
         dates = [c.name for c in (*table.columns, columns[1]) if c is not None and c.numbers_are == "date"]
         return cls(
             table=table,
@@ -114,11 +123,16 @@ class Evidence:
             reference=fitted.reference,
             twins=(count_overlap(prints, fitted.training_prints), count_overlap(prints, fitted.calibration_prints)),
             drawn_from=None if together is None else (given, together.name),
-            seen_entities=_seen(together, fitted),
+            seen_entities=seen,
             _predicted=predicted,
             _context=context,
             _calibrated=calibrated,
             _target=learned.target,
+            used_before=count_overlap(prints, used) if together is None else seen,
+            used_by_chance=(
+                allowed_overlap(len(prints), used) if together is None else math.ceil(MOST_OVERLAP * table.n_rows)
+            ),
+            doubts=fitted.doubts,
         )
 
     @property

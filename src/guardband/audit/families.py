@@ -14,35 +14,41 @@ from guardband.audit.strata import (
     bins_of_numbers,
     judge,
     stratum,
+    without_noise,
 )
 from guardband.bands.law import Law
 from guardband.data.table import Column, categories_from, numbers_from
 from guardband.metrics import worst_slab_counts
 from guardband.words import number
 
-ROWS_FOR_SLAB = 10_000
-FEWEST_FOR_SLAB = 40
-SLAB_MASS = 0.2
+MOST_ROWS_SEARCHED = 10_000
+FEWEST_ROWS_SEARCHED = 40
+SHARE_OF_REGION = 0.2
 
 
 def families_of(evidence: Evidence, law: Law, significance: float) -> tuple[Family, ...]:
-    """Return coverage by group and over time where these are given, by width and size, and by each column.
+    """Return coverage by group and over time where these are given, by width and size if they vary, and by each column.
 
     Each family is tested at ``significance`` as a whole; the columns are one family.
     """
     headline = evidence.headline
     covered = evidence.covered[:, 0]
-    widths = headline.upper - headline.lower
     ways: list[tuple[str, str, Bins]] = []
     if evidence.group is not None:
         labels = categories_from(_as_cells(evidence.group))
         ways.append(("group", f"By {evidence.group.name}", bins_of_labels(labels, 30)))
     if evidence.time is not None:
         ways.append(("time", f"Over {evidence.time.name}", _in_time(evidence.time, evidence.moments)))
-    ways.append(("width", "By the width of the interval", bins_of_numbers(widths, 10)))
-    ways.append(("size", "By the size of the prediction", bins_of_numbers(headline.point, 10)))
+    widths = without_noise(headline.upper - headline.lower, headline.upper)
+    for key, title, values in (
+        ("width", "By the width of the interval", widths),
+        ("size", "By the size of the prediction", without_noise(headline.point)),
+    ):
+        bins = bins_of_numbers(values, 10)
+        if len(bins.labels) > 1:
+            ways.append((key, title, bins))
     families = [
-        Family(key, title, judge(bins, covered, law, significance, len(bins.labels)), bins.stratum_of)
+        Family(key, title, judge(bins, covered, law, significance, len(bins.labels)), len(bins.labels), bins.stratum_of)
         for key, title, bins in ways
     ]
     by_column = [
@@ -52,7 +58,7 @@ def families_of(evidence: Evidence, law: Law, significance: float) -> tuple[Fami
     looked_at = sum(len(bins.labels) for bins in by_column)
     for j, (column, bins) in enumerate(zip(evidence.table.columns, by_column, strict=True)):
         strata = judge(bins, covered, law, significance, looked_at)
-        families.append(Family(f"column-{j}", column.name, strata, bins.stratum_of))
+        families.append(Family(f"column-{j}", column.name, strata, looked_at, bins.stratum_of))
     return tuple(families)
 
 
@@ -80,13 +86,13 @@ def as_moment(days: float) -> str:
     return str(moment.date()) if days == int(days) else f"{moment:%Y-%m-%d %H:%M}"
 
 
-def worst_slab(evidence: Evidence, law: Law, significance: float) -> Stratum | None:
-    """Return the worst slab of the encoded inputs, on rows that did not choose it."""
-    rows = np.sort(np.random.default_rng(0).permutation(evidence.n)[:ROWS_FOR_SLAB])
+def searched_region(evidence: Evidence, law: Law, significance: float) -> Stratum | None:
+    """Return the region of the encoded inputs that looked worst on a quarter of the rows, counted on the others."""
+    rows = np.sort(np.random.default_rng(0).permutation(evidence.n)[:MOST_ROWS_SEARCHED])
     x = evidence.inputs[rows].astype(float)
-    if evidence.n < FEWEST_FOR_SLAB or not np.ptp(x, axis=0).any():
+    if evidence.n < FEWEST_ROWS_SEARCHED or not np.ptp(x, axis=0).any():
         return None
     own = evidence.headline
     bands = type(own)(own.lower[rows], own.point[rows], own.upper[rows], own.confidence_level)
-    ((covered, n),) = worst_slab_counts(evidence.y[rows], bands, x, mass=SLAB_MASS)
-    return stratum("the worst slab", int(n), int(covered), law, significance) if n else None
+    ((covered, n),) = worst_slab_counts(evidence.y[rows], bands, x, mass=SHARE_OF_REGION)
+    return stratum("the region that was searched out", int(n), int(covered), law, significance) if n else None

@@ -21,14 +21,14 @@ Flag = Literal["low", "high"]
 FEW = 8
 MISSING = "missing"
 LONGEST = 48
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
 class Stratum:
-    """One group: its rows, how many are covered, and the 99% band of that count if coverage is as expected.
+    """One group: its rows, how many are covered, and the range of that count if coverage is as expected.
 
-    ``flag`` tells that the count is too low or too high for chance, with the number of groups of its family allowed
-    for; without it a count outside the band is no news, since one in a hundred is.
+    The range, ``low`` to ``high``, allows for the number of groups that are compared.
     """
 
     label: str
@@ -36,7 +36,11 @@ class Stratum:
     covered: int
     low: int
     high: int
-    flag: Flag | None
+
+    @property
+    def flag(self) -> Flag | None:
+        """Whether the count lies outside its range, and on which side."""
+        return "low" if self.covered < self.low else "high" if self.covered > self.high else None
 
     @property
     def share(self) -> float:
@@ -45,7 +49,7 @@ class Stratum:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the stratum for JSON."""
-        own: dict[str, Any] = plain(asdict(self) | {"share": self.share})
+        own: dict[str, Any] = plain(asdict(self) | {"flag": self.flag, "share": self.share})
         return own
 
 
@@ -59,11 +63,12 @@ class Bins:
 
 @dataclass(frozen=True, eq=False)
 class Family:
-    """The strata of one way to group rows."""
+    """The strata of one way to group rows; their ranges allow for so many groups ``compared``."""
 
     key: str
     title: str
     strata: tuple[Stratum, ...]
+    compared: int
     stratum_of: Indices
 
     @property
@@ -73,7 +78,8 @@ class Family:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the family for JSON, without the stratum_of of the rows."""
-        return {"key": self.key, "title": self.title, "strata": [stratum.to_dict() for stratum in self.strata]}
+        strata = [stratum.to_dict() for stratum in self.strata]
+        return {"key": self.key, "title": self.title, "compared": self.compared, "strata": strata}
 
 
 def judge(bins: Bins, covered: NDArray[np.bool_], law: Law, significance: float, among: int) -> tuple[Stratum, ...]:
@@ -89,12 +95,7 @@ def judge(bins: Bins, covered: NDArray[np.bool_], law: Law, significance: float,
 
 def stratum(label: str, n: int, covered: int, law: Law, significance: float) -> Stratum:
     """Return one stratum, tested both ways at half the significance each."""
-    flag: Flag | None = None
-    if n and law.p_value(covered, n) < significance / 2:
-        flag = "low"
-    elif n and law.p_value_above(covered, n) < significance / 2:
-        flag = "high"
-    return Stratum(label, n, covered, *law.band(n), flag)
+    return Stratum(label, n, covered, *law.band(n, significance / 2))
 
 
 def bins_of_column(column: Column, as_moment: Callable[[float], str] | None = None) -> Bins:
@@ -116,6 +117,21 @@ def bins_of_labels(cells: Sequence[str | None], most: int = FEW) -> Bins:
         labels.append(MISSING)
     stratum_of = np.array([index.get(cell, len(kept)) for cell in cells], dtype=np.int8)
     return Bins(tuple(labels), stratum_of)
+
+
+def without_noise(values: Array, ends: Array | None = None) -> Array:
+    """Return numbers of which those that differ only by rounding are made equal; ``ends`` are what they come from.
+
+    The difference of two large numbers has the rounding of these, not that of its own size.
+    """
+    finite = np.abs(values if ends is None else ends)
+    finite = finite[np.isfinite(finite)]
+    least = 8 * np.finfo(float).eps * float(np.median(finite)) if len(finite) else 0.0
+    distinct, place = np.unique(values, return_inverse=True)
+    with np.errstate(invalid="ignore"):  # infinity is itself, and far from all others
+        new = np.diff(distinct) > np.maximum(ROUNDING * np.abs(distinct[1:]), least)
+    first = np.flatnonzero(np.append(True, new | np.isinf(distinct[1:])))
+    return np.asarray(distinct[first[np.searchsorted(first, place, side="right") - 1]], dtype=float)
 
 
 def bins_of_numbers(values: Array, most: int, words: Callable[[float], str] = number) -> Bins:

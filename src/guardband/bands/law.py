@@ -8,12 +8,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from guardband.bands.ranks import binomial_counts, covered_counts
+from guardband.bands.ranks import binomial_counts, coverage_bound, covered_counts
 
 Array = NDArray[np.float64]
-
-BAND = 0.99
-"""The share of audits whose count lies in the band, if all is as promised."""
 
 
 @dataclass(frozen=True)
@@ -41,11 +38,14 @@ class Law:
         """Return the least count whose p-value is not below the significance."""
         return int(np.searchsorted(self._counts(m), significance / self.candidates))
 
-    def band(self, m: int) -> tuple[int, int]:
-        """Return the least and the largest count of the 99% band, equal tails."""
-        tail, counts = (1 - BAND) / 2, self._counts(m)
-        high = m if self.open else min(m, int(np.searchsorted(counts, 1 - tail)))
-        return int(np.searchsorted(counts, tail / self.candidates)), high
+    def band(self, m: int, tail: float) -> tuple[int, int]:
+        """Return the least and the largest count to expect: with this probability, a count is lower, or is higher."""
+        high = m if self.open else min(m, int(np.searchsorted(self._counts(m), 1 - tail)))
+        return self.least(m, tail), high
+
+    def least_share(self, significance: float) -> float:
+        """Return the share below which a count contradicts the law once there are enough rows."""
+        return self.share if self.rank is None else coverage_bound(significance / self.candidates, *self.rank)
 
     def _counts(self, m: int) -> Array:
         return _counts(m, self.rank, self.share)
@@ -76,3 +76,7 @@ class Expectation:
     def least(self, m: int, significance: float) -> int:
         """Return the least count that does not contradict the promise."""
         return min(law.least(m, significance) for law in self.tests)
+
+    def least_share(self, significance: float) -> float:
+        """Return the share below which a count contradicts the promise once there are enough rows."""
+        return min(law.least_share(significance) for law in self.tests)

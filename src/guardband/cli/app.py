@@ -11,14 +11,13 @@ from guardband import __version__
 from guardband.cli import console
 from guardband.cli.audit import audit
 from guardband.cli.demo import demo
+from guardband.cli.exit_codes import DONE, REFUSED, STOPPED
 from guardband.cli.export import export
 from guardband.cli.fit import fit
 from guardband.cli.plan import plan
 from guardband.cli.predict import predict
 from guardband.cli.report import report
 from guardband.cli.reproduce import reproduce
-
-DONE, BROKEN, REFUSED, STOPPED = 0, 1, 2, 130
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -53,7 +52,7 @@ def root(
 
     `guardband predict sales.guardband new.csv -o out.csv`
 
-    Once outcomes are known, ask whether the promise is kept:
+    Once you know the true values, check the promise:
 
     `guardband audit sales.guardband later.csv`
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from guardband.cli.console import Speaker, table
+from guardband.cli.console import Speaker, complain, table
+from guardband.cli.exit_codes import REFUSED, exit_code
 from guardband.cli.options import Device, Json, Quiet, need_column, need_roles
 from guardband.cli.paths import need_writable
 
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from guardband.cli.labelled import Labelled
     from guardband.doors.table import IntervalRegressor
 
-BROKEN = 1
 MOST_COLUMNS, MOST_PLACES = 8, 3
 SHOWN = ("group", "time", "size", "width")
 
@@ -47,21 +47,28 @@ def audit(
         Path | None, typer.Option(metavar="OUT", help="Write a new model, calibrated on these rows alone.")
     ] = None,
     report: Annotated[Path | None, typer.Option(metavar="PAGE", help="Write a report page of these rows.")] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Show the audit of rows that trained or calibrated the model, too.")
+    ] = False,
     device: Device = "auto",
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Ask whether a model keeps its promise, on rows whose outcome is known by now.
+    """Check the promise of a model on new rows whose true values you know.
 
-    Counts how many outcomes lie in their intervals and compares with the exact law of that count. Coverage by group,
-    by size of the prediction, by width and over time, the worst corner, and how far inputs have drifted, inform only.
-    Audit rows that are new: those that the model was fitted on prove nothing.
+    Counts how many true values lie inside their intervals, and tests that count by its exact law. The verdict is one
+    of four: consistent with the promise, broken, too few rows to tell, or cannot judge. Coverage by group, by size of
+    the prediction, by width and over time, and changes of the inputs, are shown for information.
 
-    Exit code: 0 if the promise is kept, or nothing was promised; 1 if it is broken; 2 if the input is bad.
+    Audit rows that are new to the model. Rows that trained or calibrated it cannot judge it.
+
+    Exit code: 0 if the rows are consistent with the promise, or too few to tell; 1 if it is broken; 2 if the rows
+    cannot judge it, or if the input is bad.
 
     Example: `guardband audit sales.guardband later.csv --group region --time sold_on --report audit.html`
     """
     from guardband.audit.audit import audit as judge
+    from guardband.audit.verdict import used_before
     from guardband.doors.model_file import save
     from guardband.report.document import document
     from guardband.report.page import write_report
@@ -72,6 +79,9 @@ def audit(
         raise ValueError(f"significance must lie strictly between 0 and 1, found {significance}.")
     model, rows = _read(model_path, table_path, target, group, time, device, speaker)
     evidence = rows.evidence(model)
+    used = used_before(evidence)
+    if used is not None and not force:
+        raise ValueError(f"{used.sentence} Add --force to see the numbers anyway.")
     found = judge(evidence, significance)
     page = None if report is None else document(model, evidence)
     anew = None if recalibrate is None else _recalibrated(model, rows, model_path)
@@ -89,8 +99,10 @@ def audit(
         | {"report": None if report is None else str(report)}
         | {"recalibrated": None if recalibrate is None else str(recalibrate)}
     )
-    if found.kept is False:
-        raise typer.Exit(BROKEN)
+    code = exit_code(found.verdict)
+    if code == REFUSED:
+        complain(found.sentence)
+    raise typer.Exit(code)
 
 
 def _read(
@@ -137,8 +149,9 @@ def _recalibrated(model: IntervalRegressor, rows: Labelled, source: Path) -> dic
 def _tell(found: dict[str, Any], speaker: Speaker) -> None:
     from guardband.words import chance
 
-    speaker.tell(found["verdict"])
-    shown = table("level", "rows", "inside", "share", "expected (99%)", "exact test", "mean width", right=range(1, 7))
+    speaker.tell(found["sentence"])
+    columns = ("level", "rows", "inside", "share", "expected", "exact test", "mean width")
+    shown = table(*columns, right=range(1, 7))
     for level in found["levels"]:
         shown.add_row(
             f"{100 * level['level']:.10g}%",
@@ -168,12 +181,14 @@ def _tell(found: dict[str, Any], speaker: Speaker) -> None:
     if low:
         worst = "; ".join(words for _, words in sorted(low)[:MOST_PLACES])
         more = f"; and in {len(low) - MOST_PLACES} more ranges" if len(low) > MOST_PLACES else ""
-        speaker.tell(f"Covered less than chance explains: {worst}{more}.")
-    slab = found["worst_slab"]
-    if slab is not None:
+        compared = next(family["compared"] for family in families if family["key"].startswith("column"))
+        speaker.tell(f"Lower coverage than expected, allowing for {compared:,} groups: {worst}{more}.")
+    region = found["searched_region"]
+    if region is not None:
         speaker.tell(
-            f"Worst corner of the inputs: {slab['covered']:,} of {slab['n']:,} rows inside ({slab['share']:.1%})"
-            + ("; chance does not explain it." if slab["flag"] else "; chance explains it.")
+            "A region of the inputs where coverage looked lowest on a quarter of the rows. On the other rows: "
+            f"{region['covered']:,} of {region['n']:,} inside ({region['share']:.1%}), expected {region['low']:,} to "
+            f"{region['high']:,}."
         )
     _tell_drift(found["drift"], speaker)
     for note in found["notes"]:
@@ -181,10 +196,12 @@ def _tell(found: dict[str, Any], speaker: Speaker) -> None:
 
 
 def _family(family: dict[str, Any]) -> Any:
-    shown = table(family["title"], "rows", "inside", "share", "expected (99%)", "", right=(1, 2, 3, 4))
+    n = family["compared"]
+    expected = "expected" if n == 1 else f"expected, allowing for {n:,} groups"
+    shown = table(family["title"], "rows", "inside", "share", expected, "", right=(1, 2, 3, 4))
     for stratum in family["strata"]:
         if stratum["n"]:
-            words = {"low": "too few", "high": "more than need be", None: ""}[stratum["flag"]]
+            words = {"low": "too few", "high": "more than needed", None: ""}[stratum["flag"]]
             band = f"{stratum['low']:,} to {stratum['high']:,}"
             share = f"{stratum['share']:.1%}"
             shown.add_row(stratum["label"], f"{stratum['n']:,}", f"{stratum['covered']:,}", share, band, words)

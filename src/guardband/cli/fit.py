@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from guardband.cli.console import Speaker
+from guardband.cli.console import Speaker, complain
+from guardband.cli.exit_codes import DONE, REFUSED, exit_code
 from guardband.cli.options import (
     Device,
     Json,
@@ -123,6 +124,10 @@ def fit(
     Reads the table, shows what its columns were read as, sets rows aside that neither train nor calibrate, trains,
     calibrates, and writes the model and a page that judges it on the rows set aside. Rows whose target is missing are
     left out. Ctrl-C stops and leaves nothing behind.
+
+    Exit code: 0 if the rows set aside are consistent with the promise, or too few to tell, or if there are none; 1 if
+    it is broken; 2 if they cannot judge it, or if the input is bad. The model and the page are written unless the
+    input is bad.
 
     Example: `guardband fit sales.csv --target price --drop id,notes --level 0.8,0.95`
     """
@@ -283,7 +288,7 @@ def _finish(
     )
     speaker.tell(f"{certificate}\n")
     if checked is not None:
-        speaker.tell(f"Check: {made['verdict']}\n")
+        speaker.tell(f"Check: {made['sentence']}\n")
     speaker.tell(sample_table(sample, rows.target, "new rows" if checked is not None else "rows it has seen"))
     speaker.tell(f"Model: {output}")
     if page is not None:
@@ -297,7 +302,13 @@ def _finish(
             "rows": counts,
             "certificate": certificate.to_dict(),
             "certificate_in_words": str(certificate),
-            "check": None if checked is None else made["verdict"],
+            "verdict": None if checked is None else made["status"],
+            "sentence": made["sentence"],
             "sample": sample,
         }
     )
+    asked = checked is not None and certificate.promise.binding
+    code = exit_code(made["status"]) if asked else DONE
+    if code == REFUSED:
+        complain(made["sentence"])
+    raise typer.Exit(code)

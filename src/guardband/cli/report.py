@@ -44,12 +44,18 @@ def report(
 
 def _of_model(source: Path, output: Path | None, figures: Path | None) -> tuple[Path, list[Path]]:
     from guardband.doors.model_file import read_report
+    from guardband.report.document import SCHEMA
     from guardband.report.page import write_report
 
     document: dict[str, Any] | None = read_report(source)
     if document is None:
         raise ValueError(
             f"{source} keeps no report, since it was not written by `guardband fit`: judge it on labelled rows by "
+            "`guardband audit MODEL TABLE --report PAGE`."
+        )
+    if document["schema"] != SCHEMA:
+        raise ValueError(
+            f"{source} keeps the report of another version of guardband. Make a new one with "
             "`guardband audit MODEL TABLE --report PAGE`."
         )
     page, drawn = output or source.with_suffix(".html"), []

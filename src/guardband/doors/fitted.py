@@ -24,6 +24,7 @@ class Fitted:
     The prints are fingerprints of the rows that trained, of those that ``fit`` held out, and of those that calibrated
     last. ``reference`` summarises the training rows, and ``params`` are the arguments that the model was fitted with.
     The entities are what training and calibration rows belong to, None if rows stand alone.
+    ``doubts`` says why rows may depend on each other, in sentences: an audit then cannot judge the promise.
     """
 
     learned: Learned
@@ -36,6 +37,7 @@ class Fitted:
     params: Mapping[str, Any]
     training_entities: Labels | None = None
     calibration_entities: Labels | None = None
+    doubts: tuple[str, ...] = ()
 
     def predict(self, table: Table) -> Predicted:
         """Return what the networks predict in work units, as the rule is to see it."""

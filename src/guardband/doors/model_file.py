@@ -84,6 +84,7 @@ def save(
         "certificate": None if calibrated is None else calibrated.certificate.to_dict(),
         "unit": None if calibrated is None or calibrated.unit is None else asdict(calibrated.unit),
         "reference": fitted.reference.to_dict(),
+        "doubts": list(fitted.doubts),
     }
     tensors = {WEIGHTS + name: t for name, t in learned.members.snapshot().items()}
     for name in PRINTS:
@@ -192,6 +193,7 @@ def _restore(model: IntervalRegressor, entries: Mapping[str, Any], tensors: Mapp
         params=model.get_params(deep=False),
         training_entities=_numpy(tensors.get("training_entities")),
         calibration_entities=_numpy(tensors.get("calibration_entities")),
+        doubts=tuple(entries.get("doubts", ())),
     )
     if entries["certificate"] is not None:
         arrays = {name.removeprefix(SUMMARY): t.numpy() for name, t in tensors.items() if name.startswith(SUMMARY)}

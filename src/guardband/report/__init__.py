@@ -1,1 +1,1 @@
-"""The report: one page on a model, its promise and how it was kept."""
+"""The report: one page on a model, its promise and what test rows say of it."""

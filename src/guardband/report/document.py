@@ -20,7 +20,7 @@ from guardband.words import number, plain
 if TYPE_CHECKING:
     from guardband.doors.table import IntervalRegressor
 
-SCHEMA = 1
+SCHEMA = 2
 MOST_ROWS = 600
 MOST_COLUMNS = 200
 MOST_BYTES = 1_400_000
@@ -38,7 +38,7 @@ def document(model: IntervalRegressor, evidence: Evidence | None, significance: 
         "response": "the outcome" if evidence is None else evidence.response,
         "status": "unchecked",
         "promise": certificate.promise.headline(certificate.method),
-        "verdict": "Not yet checked: no labelled rows from outside the fit were brought.",
+        "sentence": "Not yet checked: no test rows were set aside. Check the promise on new rows with guardband audit.",
         "level": _first(certificate.confidence_level),
         "method": certificate.method,
         "certificate": {"text": str(certificate)} | plain(certificate.to_dict()),
@@ -54,19 +54,18 @@ def document(model: IntervalRegressor, evidence: Evidence | None, significance: 
 
 
 def _checked(evidence: Evidence, findings: Audit) -> dict[str, Any]:
-    status = {True: "kept", False: "broken", None: "unpromised"}[findings.kept]
     columns = [family for family in findings.families if family.key.startswith("column-")]
     others = [family for family in findings.families if not family.key.startswith("column-")]
-    kept = _columns_shown(columns)
+    columns_shown = _columns_shown(columns)
     entries = findings.to_dict()
-    shown = others + kept
+    shown = others + columns_shown
     entries["families"] = [family.to_dict() for family in shown]
     entries["drift"]["columns"] = (entries["drift"]["columns"] or [])[:MOST_COLUMNS] or None
     out = {
-        "status": status,
-        "verdict": findings.verdict,
+        "status": findings.verdict,
+        "sentence": findings.sentence,
         "audit": entries,
-        "columns_left_out": len(columns) - len(kept),
+        "columns_left_out": len(columns) - len(columns_shown),
         "judges": _judges(evidence),
         "spread": _spread(evidence),
         "widths": _widths(evidence),
@@ -82,8 +81,8 @@ def _checked(evidence: Evidence, findings: Audit) -> dict[str, Any]:
 def _judges(evidence: Evidence) -> str:
     twins = sum(evidence.twins)
     if not twins:
-        return "with known outcomes, none of them among the rows that trained or calibrated"
-    return f"with known outcomes; {twins:,} equal rows that trained or calibrated (see the notes)"
+        return "with known true values, none of them among the training or calibration rows"
+    return f"with known true values; {twins:,} equal training or calibration rows (see the notes)"
 
 
 def _spread(evidence: Evidence) -> dict[str, Any]:
@@ -137,9 +136,9 @@ def _fitted(model: IntervalRegressor, evidence: Evidence | None) -> list[list[st
         prints.update(np.sort(rows).tobytes())
     entries = [
         ["Method", certificate.method],
-        ["Rows that trained (D1)", f"{len(fitted.training_prints):,}"],
-        ["Rows that calibrated (D2)", f"{certificate.n_calibration:,}"],
-        ["Rows that judge here", "none" if evidence is None else f"{evidence.n:,}"],
+        ["Training rows", f"{len(fitted.training_prints):,}"],
+        ["Calibration rows", f"{certificate.n_calibration:,}"],
+        ["Test rows", "none" if evidence is None else f"{evidence.n:,}"],
         ["Columns", f"{model.n_features_in_:,}"],
         ["Fingerprint of the rows given to fit", prints.hexdigest()],
         ["Seed", str(seed) if isinstance(seed, int | np.integer) else "none given"],

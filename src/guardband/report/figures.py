@@ -36,8 +36,9 @@ def write_figures(document: Mapping[str, Any], folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     plots: dict[str, tuple[tuple[float, float], Callable[[Axes, Mapping[str, Any]], None]]] = {
         "intervals": ((7.2, 3.0), _intervals),
-        "coverage-by-width": ((4.6, 3.2), _by_width),
     }
+    if any(family["key"] == "width" for family in document["audit"]["families"]):
+        plots["coverage-by-width"] = ((4.6, 3.2), _by_width)
     if document["audit"]["curve"] is not None:
         plots["levels"] = ((4.2, 3.6), _levels)
     if document["widths"] is not None:
@@ -81,7 +82,7 @@ def _by_width(axes: Axes, document: Mapping[str, Any]) -> None:
     strata = [own for own in family["strata"] if own["n"]]
     place = np.arange(len(strata))
     low, high = (np.array([own[side] / own["n"] for own in strata]) for side in ("low", "high"))
-    axes.barh(place, high - low, left=low, height=0.6, color=BAND, label="exact 99% band")
+    axes.barh(place, high - low, left=low, height=0.6, color=BAND, label="expected range")
     axes.scatter([own["share"] for own in strata], place, color=HOLD, s=18, zorder=3, label="covered")
     axes.axvline(document["level"], color=INK, lw=0.8, ls="--")
     axes.set(yticks=place, yticklabels=[own["label"] for own in strata], xlabel="share of rows inside", ylabel="width")
@@ -94,7 +95,7 @@ def _levels(axes: Axes, document: Mapping[str, Any]) -> None:
     curve, n = document["audit"]["curve"], document["audit"]["n"]
     levels = np.array(curve["levels"])
     low, high, covered = (np.array(curve[key]) / n for key in ("low", "high", "covered"))
-    axes.fill_between(levels, low, high, color=BAND, lw=0, label="exact 99% band")
+    axes.fill_between(levels, low, high, color=BAND, lw=0, label="expected range")
     axes.plot(levels, levels, color=INK, lw=0.8, ls="--")
     axes.plot(levels, covered, color=HOLD, lw=1.6, label="covered")
     axes.set(xlabel="level asked for", ylabel="share of rows inside")

@@ -21,16 +21,18 @@ from guardband.report.strata import width_text
 from guardband.words import level_name, number, percent
 
 MARKS = {
-    "kept": '<circle cx="12" cy="12" r="11"/><path d="M6.5 12.5l3.8 3.8 7.2-8" class="cut"/>',
+    "consistent": '<circle cx="12" cy="12" r="11"/><path d="M6.5 12.5l3.8 3.8 7.2-8" class="cut"/>',
     "broken": '<path d="M8 1h8l7 7v8l-7 7H8l-7-7V8z"/><path d="M8 8l8 8m0-8l-8 8" class="cut"/>',
-    "unpromised": '<path d="M12 1L23.5 22H.5z"/><path d="M12 9v6m0 3v.6" class="cut"/>',
+    "too few rows": '<path d="M12 .5L23.5 12 12 23.5.5 12z"/><path d="M7.5 12h.1m4.4 0h.1m4.4 0h.1" class="cut"/>',
+    "cannot judge": '<path d="M12 1L23.5 22H.5z"/><path d="M12 9v6m0 3v.6" class="cut"/>',
     "unchecked": '<circle cx="12" cy="12" r="10" fill="none" stroke="currentColor" stroke-width="2"/>'
     '<path d="M12 6v6l4 3" fill="none" stroke="currentColor" stroke-width="2"/>',
 }
 STATUS = {
-    "kept": "Promise kept",
+    "consistent": "Consistent with the promise",
     "broken": "Promise broken",
-    "unpromised": "Nothing promised",
+    "too few rows": "Too few rows to tell",
+    "cannot judge": "Cannot judge",
     "unchecked": "Not yet checked",
 }
 
@@ -68,8 +70,8 @@ def write_report(document: Mapping[str, Any], path: Path) -> Path:
 
 def _hero(document: Mapping[str, Any], title: str) -> str:
     status = document["status"]
-    verdict = str(document["verdict"]).removeprefix(f"{STATUS[status]}: ").removeprefix("Nothing was promised: ")
-    verdict = verdict[:1].upper() + verdict[1:]
+    sentence = str(document["sentence"]).removeprefix(f"{STATUS[status]}: ")
+    sentence = sentence[:1].upper() + sentence[1:]
     mark = (
         '<svg viewBox="0 0 24 24" aria-hidden="true" fill="currentColor">'
         + MARKS[status].replace(
@@ -81,8 +83,8 @@ def _hero(document: Mapping[str, Any], title: str) -> str:
         '<section class="hero" aria-labelledby="title">',
         f'<h1 id="title">{escape(title)}</h1>',
         f'<p class="lead" id="promise">{escape(document["promise"])}</p>',
-        f'<div class="verdict {status}" id="verdict">{mark}<p><b>{STATUS[status]}</b>'
-        f"<span>{escape(verdict)}</span></p></div>",
+        f'<div class="verdict {status.replace(" ", "-")}" id="verdict">{mark}<p><b>{STATUS[status]}</b>'
+        f"<span>{escape(sentence)}</span></p></div>",
     ]
     if document["audit"] is not None:
         parts += [_facts(document), _picture(document)]
@@ -92,18 +94,20 @@ def _hero(document: Mapping[str, Any], title: str) -> str:
 def _facts(document: Mapping[str, Any]) -> str:
     level, spread = document["audit"]["levels"][0], document["spread"]
     n = level["n"]
-    expected = f"{percent(level['low'] / n)} to {percent(level['high'] / n)} expected, by the exact 99% band"
+    expected = f"{percent(level['low'] / n)} to {percent(level['high'] / n)} expected"
+    if level["whole_line"]:
+        expected = "infinite intervals contain every value"
     if spread["ratio"] is None:
-        against = "outcomes do not vary" if spread["low"] == spread["high"] else "the whole line"
+        against = "true values do not vary" if spread["low"] == spread["high"] else "no usable intervals"
     else:
         against = (
             f"{percent(spread['ratio'], 0)} of the range {number(spread['low'])} to {number(spread['high'])} that "
-            "holds the central 90% of outcomes"
+            "holds the central 90% of true values"
         )
     entries = [
         ("Rows inside their interval", percent(level["share"]), expected),
         ("Typical width (median)", width_text(spread["median_width"]), against),
-        ("Rows that judge", f"{n:,}", document["judges"]),
+        ("Test rows", f"{n:,}", document["judges"]),
     ]
     cells = "".join(
         f"<div><dt>{escape(name)}</dt><dd>{escape(value)}<small>{escape(words)}</small></dd></div>"

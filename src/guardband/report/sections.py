@@ -23,7 +23,7 @@ def levels_part(document: Mapping[str, Any], words: Sequence[Mapping[str, str]])
         )
     at = document["rows"]["headline"]
     own = words[at]
-    entries = (("covered", "Rows inside"), ("expected", "Expected (99% band)"), ("width", "Mean width"))
+    entries = (("covered", "Rows inside"), ("expected", "Expected range"), ("width", "Mean width"))
     shown = "".join(f'<div><dt>{name}</dt><dd id="at-{key}">{escape(own[key])}</dd></div>' for key, name in entries)
     rows = [[w["level"], w["covered"], w["expected"], w["width"]] for w in words]
     return (
@@ -32,13 +32,13 @@ def levels_part(document: Mapping[str, Any], words: Sequence[Mapping[str, str]])
         f'step="1" value="{at}" aria-valuetext="{escape(own["level"])}"></div><dl aria-live="polite">{shown}</dl></div>'
         '<p class="note script">Move the level: the picture above and the curves below follow.</p>'
         '<div class="pair"><figure><div class="plot script" id="curve" data-label="Coverage at each level, '
-        'with the exact 99% band and the line of equality"></div><figcaption>Share of rows inside, at every level. '
-        "Grey: where it falls in 99 of 100 audits if the promise holds. Dashed: exactly the level.</figcaption>"
+        'with the expected range and the line of equality"></div><figcaption>Share of rows inside, at every '
+        "level. Grey: the range to expect if the promise holds. Dashed: exactly the level.</figcaption>"
         "</figure>"
         '<figure><div class="plot script" id="lengths" data-label="Mean width at each level"></div>'
         "<figcaption>What a level costs: the mean width of the intervals.</figcaption></figure></div>"
         "<details><summary>All levels as a table</summary>"
-        + table(["level", "rows inside", "expected (99% band)", "mean width"], rows)
+        + table(["level", "rows inside", "expected range", "mean width"], rows)
         + "</details>"
     )
 
@@ -71,7 +71,8 @@ def _levels_table(document: Mapping[str, Any]) -> str:
         ]
         for own in levels
     ]
-    return table(["level", "rows inside", "expected (99% band)", "exact test", "median width"], rows)
+    head = ["level", "rows inside", "expected range", "exact test", "median width"]
+    return table(head, rows)
 
 
 def coverage_section(document: Mapping[str, Any]) -> str:
@@ -90,14 +91,14 @@ def coverage_section(document: Mapping[str, Any]) -> str:
     parts += [
         "</section>",
         '<section aria-labelledby="groups"><h2 id="groups">Where it covers more, and where less</h2>',
-        f"<p>{escape(own['groups_inform'])} Grey bars are the exact 99% bands for each group's number of rows; the "
-        "thin line is the level. A group is marked below or above where chance does not explain its count.</p>",
+        f"<p>{escape(own['groups_inform'])} Grey bars are the expected ranges, and the thin line is the level. A "
+        "group outside its range is marked below or above.</p>",
         '<p class="note script">Choose a group to see only its rows in the picture and in the tables of rows.</p>',
     ]
     for family in families:
         parts += [f"<h3>{escape(family['title'])}</h3>", strata_table(family, aim)]
-    if own["worst_slab"] is not None:
-        parts.append(_slab(own["worst_slab"]))
+    if own["searched_region"] is not None:
+        parts.append(_region(own["searched_region"]))
     if columns:
         flagged = [family for family in columns if any(s["flag"] == "low" for s in family["strata"])]
         first = (flagged or columns)[0]["key"]
@@ -107,9 +108,10 @@ def coverage_section(document: Mapping[str, Any]) -> str:
             for family in columns
         )
         left_out = document["columns_left_out"]
+        not_shown = f" {left_out:,} further columns are not shown." if left_out else ""
         parts += [
             "<h3>By the range of a column</h3>",
-            f"<p>{_column_words(flagged)}{f' {left_out:,} further columns are not shown.' if left_out else ''}</p>",
+            f"<p>{_column_words(flagged, columns[0]['compared'])}{not_shown}</p>",
             f'<p class="script"><label for="column">Column </label><select id="column">{options}</select></p>',
         ]
         for family in columns:
@@ -119,23 +121,24 @@ def coverage_section(document: Mapping[str, Any]) -> str:
     return "\n".join([*parts, "</section>"])
 
 
-def _column_words(flagged: Sequence[Mapping[str, Any]]) -> str:
+def _column_words(flagged: Sequence[Mapping[str, Any]], compared: int) -> str:
+    allowing = f"allowing for {compared:,} groups in all columns together"
     if not flagged:
-        return "In no range of any column is coverage lower than chance explains."
+        return f"No range of any column has lower coverage than expected, {allowing}."
     names = ", ".join(f"<strong>{escape(family['title'])}</strong>" for family in flagged[:6])
     more = f" and {len(flagged) - 6} more" if len(flagged) > 6 else ""
-    return f"Coverage is lower than chance explains in some range of {names}{more}."
+    return f"Coverage is lower than expected in some range of {names}{more}, {allowing}."
 
 
-def _slab(slab: Mapping[str, Any]) -> str:
-    n = slab["n"]
-    low = percent(slab["low"] / n)
-    words = "less than chance explains" if slab["flag"] == "low" else "no less than chance explains"
+def _region(region: Mapping[str, Any]) -> str:
+    n = region["n"]
+    outside = {"low": "That is fewer than expected", "high": "That is more than expected", None: "That is as expected"}
     return (
-        "<h3>In the worst corner of the inputs</h3><p>Among 500 random directions through the inputs, the slab of at "
-        "least a fifth of the rows that looked worst on one quarter of them covers "
-        f"<strong>{percent(slab['share'])}</strong> of the {n:,} rows that it holds among the others: {words} "
-        f"(99% band from {low}).</p>"
+        "<h3>In a region where coverage looked lowest</h3><p>guardband searched 500 random directions through the "
+        "inputs, on a quarter of the rows. It took the region with the lowest coverage among those with at least a "
+        f"fifth of the rows. On the other rows, {region['covered']:,} of {n:,} in this region are inside "
+        f"(<strong>{percent(region['share'])}</strong>). {outside[region['flag']]} ({region['low']:,} to "
+        f"{region['high']:,}). Other regions may have lower coverage.</p>"
     )
 
 
@@ -146,7 +149,7 @@ def widths_section(document: Mapping[str, Any]) -> str:
     if own is None:
         return f"{head}<p>All intervals have one width.</p></section>"
     median, mean = width_text(spread["median_width"]), width_text(spread["mean_width"])
-    endless = f" {own['infinite']:,} are the whole line." if own["infinite"] else ""
+    endless = f" {own['infinite']:,} are infinite." if own["infinite"] else ""
     rows = [
         [f"{number(a)} to {number(b)}", f"{count:,}", f"{missed:,}"]
         for a, b, count, missed in zip(own["edges"][:-1], own["edges"][1:], own["counts"], own["missed"], strict=True)
@@ -250,7 +253,7 @@ def fitted_section(document: Mapping[str, Any]) -> str:
         '<section aria-labelledby="certificate"><h2 id="certificate">The certificate</h2>',
         f"<blockquote>{lines}</blockquote>",
         f"<h3>What is not promised</h3><ul>{nots}</ul>",
-        f"<h3>Notes on the rows that judge</h3><ul>{notes}</ul>" if notes else "",
+        f"<h3>Notes on the test rows</h3><ul>{notes}</ul>" if notes else "",
         '</section><section aria-labelledby="fitted"><h2 id="fitted">How it was fitted</h2>',
         _pairs(document["fitted"]),
         "<h3>Settings that were given</h3>" + _pairs(document["settings"]) if document["settings"] else "",

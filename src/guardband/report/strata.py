@@ -1,4 +1,4 @@
-"""Strata as a table that is its own plot: each group's coverage on its exact band."""
+"""Strata as a table that is its own plot: each group's coverage on its expected range."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def width_text(value: float | None) -> str:
 
 
 def strata_table(family: Mapping[str, Any], aim: float, caption: str = "") -> str:
-    """Return a family as a table whose graph shows each group's coverage on its exact band."""
+    """Return a family as a table whose graph shows each group's coverage on the range that its flag is taken from."""
     strata = [own for own in family["strata"] if own["n"]]
     least = min([own["share"] for own in strata] + [own["low"] / own["n"] for own in strata] + [aim])
     start = min(0.9, max(0.0, int(20 * (least - 0.01)) / 20))
@@ -42,13 +42,15 @@ def strata_table(family: Mapping[str, Any], aim: float, caption: str = "") -> st
             f'<td class="wide">{percent(own["low"] / n)} to {percent(own["high"] / n)}</td><td class="wide">{n:,}</td>'
             f'<td class="flag">{FLAGS.get(own["flag"] or "", "")}</td></tr>'
         )
-    said = escape(caption or family["title"])
+    said, n = escape(caption or family["title"]), family["compared"]
+    title = said if caption else f'<span class="sr">{said}</span>'
+    ranges = "" if n == 1 else f"{'. ' if caption else ''}Expected ranges allow for {n:,} groups."
     return (
         f'<div class="scroll" tabindex="0" role="region" aria-label="{said}"><table class="strata">'
-        f'<caption class="{"" if caption else "sr"}">{said}</caption><thead><tr><th scope="col" class="text">group</th>'
+        f'<caption>{title}{ranges}</caption><thead><tr><th scope="col" class="text">group</th>'
         f'<th scope="col" class="graph"><span class="ends"><span>{percent(start, 0)}</span><span>100%</span></span>'
         "</th>"
-        '<th scope="col" class="share">inside</th><th scope="col" class="wide">99% band</th>'
+        '<th scope="col" class="share">inside</th><th scope="col" class="wide">expected range</th>'
         '<th scope="col" class="wide">rows</th><th scope="col" class="flag"><span class="sr">remark</span></th></tr>'
         f"</thead><tbody>{''.join(lines)}</tbody></table></div>"
     )

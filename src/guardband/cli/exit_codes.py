@@ -1,0 +1,15 @@
+"""Exit codes: what a command tells the shell."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from guardband.audit.verdict import VerdictKind
+
+DONE, BROKEN, REFUSED, STOPPED = 0, 1, 2, 130
+
+
+def exit_code(verdict: VerdictKind) -> int:
+    """Return the code of a verdict: 1 for a broken promise, 2 where nothing could be judged, otherwise 0."""
+    return {"consistent": DONE, "broken": BROKEN, "too few rows": DONE, "cannot judge": REFUSED}[verdict]
