@@ -151,13 +151,17 @@ class Evidence:
 
 def _scores(calibrated: Calibrated, target: Target, predicted: Predicted, context: Context, y: Array) -> Array | None:
     """Return the scores, infinite for a target that the model was told cannot be; None where the rule does not rank."""
-    possible = np.ones(len(y), dtype=bool)
-    if target.y_min is not None:
-        possible &= y >= target.y_min
-    if target.y_max is not None:
-        possible &= y <= target.y_max
-    if target.transform == "log":
-        possible &= y > 0
+    if not target.whole:
+        return _scores_at(calibrated, target, predicted, context, y)
+    # An interval with whole ends contains y exactly if it contains both whole numbers around y.
+    below, above = (_scores_at(calibrated, target, predicted, context, around(y)) for around in (np.floor, np.ceil))
+    return None if below is None or above is None else np.maximum(below, above)
+
+
+def _scores_at(
+    calibrated: Calibrated, target: Target, predicted: Predicted, context: Context, y: Array
+) -> Array | None:
+    possible = target.possible(y)
     own = target.to_work(y[possible]) if possible.any() else y[possible]
     found = calibrated.rule.scores(predicted.rows(possible), own, context.rows(possible))
     if found is None:

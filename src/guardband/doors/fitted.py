@@ -49,9 +49,11 @@ class Fitted:
                 f"{shared} of {table.n_rows} calibration rows have an equal row among the training rows. Chance twins "
                 "do no harm; rows that were repeated before the split void the promise.",
             )
-        block = (self.predict(table), self.learned.target.to_work(y), context_of(table))
-        calibrated = Calibrated.from_blocks(self.rule, [block], notes, on_insufficient)
-        return replace(self, calibrated=calibrated, calibration_prints=prints)
+        target = self.learned.target.decided_again(y)
+        block = (self.predict(table), target.to_work(y), context_of(table))
+        calibrated = Calibrated.from_blocks(self.rule, [block], notes + target.notes, on_insufficient)
+        learned = replace(self.learned, target=target)
+        return replace(self, learned=learned, calibrated=calibrated, calibration_prints=prints)
 
 
 def context_of(table: Table) -> Context:

@@ -28,11 +28,21 @@ class TrainingRows:
 
     @classmethod
     def of(
-        cls, table: Table, y: Array, weight: Array | None, seed: int, architecture: Architecture, target: Target
+        cls,
+        table: Table,
+        y: Array,
+        weight: Array | None,
+        seed: int,
+        architecture: Architecture,
+        target: Target,
+        rows: NDArray[np.intp] | None = None,
     ) -> TrainingRows:
-        """Return the rows of a table: how to encode its columns and to standardise the target is learnt here."""
+        """Return the rows of a table: how to encode its columns and to standardise the target is learnt here.
+
+        ``rows`` are their positions in the table that the user gave, for messages.
+        """
         encoder = (
             PlainNumbers() if architecture.builder is not None else TableEncoder.learn(table, architecture.tabular)
         )
-        target = target.learn(y)
+        target = target.learn(y, rows)
         return cls(encoder, target, encoder.encode(table), target.to_learn(y), weight, seed)
