@@ -89,7 +89,7 @@ class Target:
             self._refuse_broken(y)
         warn(
             f"The targets given to fit are whole numbers, but {_first(y, ~is_whole(y))} is not. guardband no longer "
-            "rounds intervals to whole numbers. Set integer=False before fit to avoid this warning.",
+            "rounds intervals to whole numbers. Fit with integer=False (--no-integer) to avoid this.",
             TargetWarning,
         )
         return replace(self, whole=False)
@@ -207,8 +207,8 @@ class Target:
     def _refuse_broken(self, y: Array) -> None:
         if not is_whole(y).all():
             raise ValueError(
-                f"integer=True needs whole numbers, found {_first(y, ~is_whole(y))}. Correct the target, or use "
-                "integer=False."
+                f"With integer=True every target must be a whole number, and {_first(y, ~is_whole(y))} is not. Correct "
+                "the row, or do not ask for whole numbers."
             )
 
 
