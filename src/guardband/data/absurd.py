@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guardband.data.row_numbers import Rows, known_as
+from guardband.data.transforms import instead
 from guardband.exceptions import TargetWarning, warn
 
 LARGEST_SHARE = 0.01
@@ -45,19 +46,16 @@ def absurd(values: NDArray[np.float64]) -> NDArray[np.bool_]:
     return distances >= top[found - 1] if found else np.zeros(n, dtype=bool)
 
 
-def warn_of_absurd(y: NDArray[np.float64], wrong: Rows, rows: Rows, if_right: str) -> None:
-    """Warn of the absurd ones among training targets; ``rows`` are the positions of all in the user's table.
-
-    ``if_right`` says what to do if these are true values.
-    """
-    shown = known_as(rows[wrong])
-    values = ", ".join(f"{y[i]:g} in row {row}" for i, row in zip(wrong[:SHOWN], shown, strict=False))
-    more = f" and {len(wrong) - SHOWN} more" if len(wrong) > SHOWN else ""
-    one = len(wrong) == 1
+def warn_of_absurd(y: NDArray[np.float64], wrong: Rows, rows: Rows) -> None:
+    """Warn of the absurd ones among training targets; ``rows`` are the positions of all in the user's table."""
+    shown = zip(wrong[:SHOWN], known_as(rows[wrong]), strict=False)
+    values = ", ".join(f"{y[i]:g} in row {row}" for i, row in shown)
+    more = f" and {len(wrong) - SHOWN:,} more" if len(wrong) > SHOWN else ""
+    them, they_are, rows_are = ("it", "it is", "row") if len(wrong) == 1 else ("them", "they are", "rows")
     warn(
-        f"{len(wrong)} of {len(y)} training targets {'is' if one else 'are'} far beyond all others: {values}{more}. "
-        f"Training uses the most extreme of the other targets instead. Intervals will rarely contain such values. "
-        f"If {'it is wrong' if one else 'they are wrong'}, correct or remove {'the row' if one else 'these rows'}. "
-        f"If {'it is' if one else 'they are'} right, {if_right}",
+        f"{len(wrong):,} of {len(y):,} training targets {they_are.split()[1]} far beyond all others: {values}{more}. "
+        f"guardband does not train on {them}, and intervals will not contain such values. "
+        f"If {they_are} wrong, correct or remove the {rows_are}. "
+        f'If {they_are} right, use the transform "{instead(y)}".',
         TargetWarning,
     )

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from guardband.data.absurd import absurd, warn_of_absurd
 from guardband.data.codes import center_and_scale
 from guardband.data.few_values import remarks_on_values
-from guardband.data.row_numbers import Rows, known_as
+from guardband.data.row_numbers import known_as
 from guardband.data.table import as_array
 from guardband.data.transforms import NAMED, Own, Transform, instead, learn_slack, work_of
 from guardband.data.whole_numbers import LARGEST_WHOLE, WHOLE_ENDS, is_whole, on_whole_numbers
@@ -53,8 +52,7 @@ class Target:
     """The scale on which networks learn a target, and the way back to its own units.
 
     ``work`` units are those after the transform: intervals are calibrated there, since an increasing
-    transform keeps coverage. ``learn`` units are work units standardised on the training rows, and for training alone
-    kept between ``low`` and ``high``, if some training targets are far beyond all others.
+    transform keeps coverage. ``learn`` units are work units standardised on the training rows.
     ``integer`` is what was asked for, None to look at the rows given to fit, and ``whole`` what came of it: ends are
     whole numbers. ``slack`` is the error of a transform of the user's own, and ``remarks`` belong into the certificate.
     """
@@ -66,8 +64,6 @@ class Target:
     scale: float = 1.0
     integer: bool | None = False
     whole: bool = False
-    low: float | None = None
-    high: float | None = None
     slack: tuple[float, float] = (0.0, 0.0)
     remarks: tuple[str, ...] = ()
 
@@ -94,31 +90,17 @@ class Target:
         )
         return replace(self, whole=False)
 
-    def learn(self, y: Array, rows: Rows | None = None) -> Target:
-        """Return the target standardised on the training rows, whose positions in the user's table are ``rows``."""
-        work = self.to_work(y)
-        wrong = absurd(work)
-        sane = work[~wrong] if wrong.any() else work
-        center, scale = center_and_scale(sane)
-        if scale == 0 and not wrong.any():
+    def learn(self, y: Array) -> Target:
+        """Return the target standardised on the training rows."""
+        center, scale = center_and_scale(self.to_work(y))
+        if scale == 0:
             warn(
                 f"y is constant on the training rows (n = {len(y)}): there is nothing to learn. Check that you chose "
                 "the right target.",
                 TargetWarning,
             )
-        low, high = (float(sane.min()), float(sane.max())) if wrong.any() else (None, None)
-        if wrong.any():
-            hint = f'use the transform "{instead(y)}".' if self.transform is None else "you need not do anything."
-            warn_of_absurd(y, np.flatnonzero(wrong), np.arange(len(y)) if rows is None else rows, hint)
-        return replace(
-            self,
-            center=center,
-            scale=scale or 1.0,
-            low=low,
-            high=high,
-            slack=learn_slack(self.transform, y[~wrong]) if isinstance(self.transform, tuple) else (0.0, 0.0),
-            remarks=remarks_on_values(y),
-        )
+        slack = learn_slack(self.transform, y) if isinstance(self.transform, tuple) else (0.0, 0.0)
+        return replace(self, center=center, scale=scale or 1.0, slack=slack, remarks=remarks_on_values(y))
 
     def to_work(self, y: Array) -> Array:
         """Return values in work units, ``(n,) -> (n,)``; those that cannot be are refused."""
@@ -138,12 +120,7 @@ class Target:
 
     def to_learn(self, y: Array) -> Array:
         """Return values in learn units, ``(n,) -> (n,)``."""
-        return (self.to_trained(y) - self.center) / self.scale
-
-    def to_trained(self, y: Array) -> Array:
-        """Return values in work units as networks are trained on them, ``(n,) -> (n,)``."""
-        work = self.to_work(y)
-        return work if self.low is None else np.clip(work, self.low, self.high)
+        return (self.to_work(y) - self.center) / self.scale
 
     # ----------------------------------------------------------------------------------- prediction
 

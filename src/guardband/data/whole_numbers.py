@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 LARGEST_WHOLE = 2.0**53
 """Beyond it not every whole number is a float: nothing is rounded."""
-NOISE = 16 * float(np.finfo(np.float64).eps)
+NOISE, LARGEST_NOISE = 1e-6, 0.25
+"""Networks compute in single precision, and the same one elsewhere, as in ONNX, is off by some units of it."""
 WHOLE_ENDS = (
     "The ends of intervals are rounded inward to whole numbers. "
     "The promise assumes that every target is a whole number."
@@ -30,7 +31,7 @@ def on_whole_numbers(
     An interval keeps every whole number that it contained, so it covers no less. One that contained none gets its
     rounded point. A wider interval stays at least as wide, and infinite ends stay.
     """
-    point = xp.where(abs(point) < LARGEST_WHOLE, xp.round(point), point)
+    point = xp.where(abs(point) < LARGEST_WHOLE, xp.round(point) + 0.0, point)
     if y_min is not None or y_max is not None:
         least, most = None if y_min is None else math.ceil(y_min), None if y_max is None else math.floor(y_max)
         point = xp.clip(point, least, most)
@@ -41,6 +42,6 @@ def on_whole_numbers(
 
 
 def _stepped(end: Any, sign: int, step: Any, xp: Any) -> Any:
-    """Return ends rounded; one that only rounding errors keep from a whole number does not lose it."""
-    noise = NOISE * xp.clip(abs(end), 1.0, None)
-    return xp.where(abs(end) < LARGEST_WHOLE, step(end + sign * noise), end)
+    """Return ends rounded; a whole number that only rounding errors keep from lying inside is not cut off."""
+    noise = NOISE * xp.clip(abs(end), 1.0, LARGEST_NOISE / NOISE)
+    return xp.where(abs(end) < LARGEST_WHOLE, step(end + sign * noise) + 0.0, end)  # 0.0 makes -0.0 a plain zero

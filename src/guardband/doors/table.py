@@ -220,7 +220,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         method, prints = options.method, fingerprints(table, response)
         if options.chooses_score and learned.left_out is not None:
             predicted, seen = learned.predict_left_out(rows.x)
-            method = sharpest(options.request, predicted, learned.target.to_trained(response[d1[seen]]))
+            method = sharpest(options.request, predicted, learned.target.to_work(response[d1[rows.kept[seen]]]))
             learned = replace(learned, choices=f"{learned.choices}, the score {method.name}")
         fitted = Fitted(
             learned=learned,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from guardband.data.absurd import absurd, warn_of_absurd
 from guardband.data.encoder import Encoder, PlainNumbers, TableEncoder
 from guardband.data.table import Table
 from guardband.data.target import Target
@@ -17,7 +18,10 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class TrainingRows:
-    """Rows as networks see them, ``x (n, d)`` and ``y (n,)``, and the seed of what is random in training."""
+    """Rows as networks see them, ``x (n, d)`` and ``y (n,)``, and the seed of what is random in training.
+
+    ``kept`` are their positions among the training rows: those with an absurd target are left out.
+    """
 
     encoder: Encoder
     target: Target
@@ -25,6 +29,7 @@ class TrainingRows:
     y: Array
     weight: Array | None
     seed: int
+    kept: NDArray[np.intp]
 
     @classmethod
     def of(
@@ -41,8 +46,13 @@ class TrainingRows:
 
         ``rows`` are their positions in the table that the user gave, for messages.
         """
+        wrong = absurd(target.to_work(y))
+        kept = np.flatnonzero(~wrong)
+        if wrong.any():
+            warn_of_absurd(y, np.flatnonzero(wrong), np.arange(len(y)) if rows is None else rows)
+            table, y, weight = table.take(kept), y[kept], None if weight is None else weight[kept]
         encoder = (
             PlainNumbers() if architecture.builder is not None else TableEncoder.learn(table, architecture.tabular)
         )
-        target = target.learn(y, rows)
-        return cls(encoder, target, encoder.encode(table), target.to_learn(y), weight, seed)
+        target = target.learn(y)
+        return cls(encoder, target, encoder.encode(table), target.to_learn(y), weight, seed, kept)

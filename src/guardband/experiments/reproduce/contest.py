@@ -55,7 +55,7 @@ class Own:
 class _Unscaled(Target):
     """A response that networks learn as it is."""
 
-    def learn(self, y: Array, rows: NDArray[np.intp] | None = None) -> Target:
+    def learn(self, y: Array) -> Target:
         return self
 
 
