@@ -54,7 +54,7 @@ def warn_of_absurd(y: NDArray[np.float64], wrong: Rows, rows: Rows) -> None:
     them, they_are, rows_are = ("it", "it is", "row") if len(wrong) == 1 else ("them", "they are", "rows")
     warn(
         f"{len(wrong):,} of {len(y):,} training targets {they_are.split()[1]} far beyond all others: {values}{more}. "
-        f"guardband does not train on {them}, and intervals will not contain such values. "
+        f"guardband does not train on {them}, and intervals will rarely contain such values. "
         f"If {they_are} wrong, correct or remove the {rows_are}. "
         f'If {they_are} right, use the transform "{instead(y)}".',
         TargetWarning,
