@@ -10,7 +10,7 @@
     ├── DegenerateBandWarning           a side of the band has no width, or the mean lies outside the band
     ├── RepeatedRowsWarning             calibration rows come more than once
     ├── SlowTrainingWarning             networks train slower than they could, and why
-    └── TargetWarning                   the response is constant on the training rows
+    └── TargetWarning                   the target is constant, has two values, or values far beyond all others
 
 Every other bad argument is a plain ``ValueError`` or ``TypeError``.
 """
@@ -63,4 +63,4 @@ class SlowTrainingWarning(UserWarning):
 
 
 class TargetWarning(UserWarning):
-    """The response leaves nothing to learn: it is constant on the training rows."""
+    """The target is constant, has only two values, or has values that are far beyond all others."""

@@ -53,6 +53,14 @@ def test_neg_ll_takes_the_likeliest_gaussian_and_its_central_interval():
     np.testing.assert_allclose(later.upper, [best * norm.ppf(0.9)])
 
 
+@pytest.mark.parametrize("value", [1e12, -1e300])
+def test_one_absurd_outcome_does_not_choose(value):
+    wrong = Y.copy()
+    wrong[0] = value
+    rule = gb.BandCalibrator("neg-ll").fit_predicted(gaussians(0.5, 1.1, 3.0), wrong)
+    assert rule.transform_predicted(gaussians(0.5, 1.1, 3.0, n=1)).upper == [1.1 * norm.ppf(0.95)]
+
+
 def test_a_candidate_that_is_not_finite_is_not_chosen():
     held_out = gaussians(1.0, 1.7)
     held_out.mean[0], held_out.deviation[0] = np.nan, np.nan

@@ -143,6 +143,17 @@ def test_repeated_rows_stay_together_and_are_told():
     assert "a new row falls inside" in str(own.certificate_)
 
 
+def test_rows_of_a_repeated_table_cannot_calibrate_or_judge_it():
+    X, y = patients()
+    with pytest.warns(gb.RepeatedRowsWarning):
+        own = gb.IntervalRegressor(calibration_size=None, **FAST).fit(pd.concat([X] * 4), pd.concat([y] * 4))
+    with pytest.raises(gb.OverlapError, match="among its training rows"):
+        own.calibrate(X, y)
+    own.calibrate(*patients(1, prefix="q"))
+    evidence = Evidence.of(own, X, y)
+    assert evidence.used_before == len(X) > evidence.used_by_chance
+
+
 def test_repeated_calibration_rows_count_once(model):
     X, y = patients(1, prefix="q")
     own = gb.IntervalRegressor(calibration_size=None, **FAST).fit(*patients())

@@ -44,7 +44,14 @@ def test_it_gives_the_models_intervals_for_every_method(method):
     assert network.certificate == model.certificate_
 
 
-UNITS = [{"target_transform": "log"}, {"y_min": 18.0, "y_max": 60.0}, {"confidence_level": [0.5, 0.9]}]
+UNITS = [
+    {"target_transform": "log"},
+    {"target_transform": "log1p"},
+    {"target_transform": "asinh"},
+    {"target_transform": "sqrt"},
+    {"y_min": 18.0, "y_max": 60.0},
+    {"confidence_level": [0.5, 0.9]},
+]
 
 
 @pytest.mark.parametrize("asked", UNITS)
@@ -100,3 +107,17 @@ def test_units_are_rounded_outward_as_the_models_are():
         np.testing.assert_allclose(other.numpy(), own, rtol=2e-16 * 4)
     assert (theirs[0].numpy() < np.exp(ends[0])).all()
     assert (theirs[2].numpy() > np.exp(ends[2])).all()
+
+
+def test_whole_numbers_are_the_same_everywhere(tmp_path):
+    asked = {"y_min": 0, "target_transform": "asinh", "confidence_level": [0.5, 0.9]}
+    y = np.random.default_rng(0).poisson(np.exp(X[:, 0])).astype(float)
+    model = gb.IntervalRegressor(preset="fast", hidden=(8,), epochs=3, random_state=0, **asked).fit(X, y)
+    bands, network = model.predict_interval(X), model.as_network()
+    rows = network.rows(X)
+    gb.export_onnx(model, X[:4], tmp_path / "table.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "table.onnx", providers=["CPUExecutionProvider"])
+    found = np.moveaxis(network(rows).numpy(), 1, 0)
+    for j, (own, other) in enumerate(zip((bands.lower, bands.point, bands.upper), found, strict=True)):
+        np.testing.assert_array_equal(own, other[:, 0] if j == 1 else other)
+        np.testing.assert_array_equal(own, session.run(None, {"x": rows.numpy()})[j])

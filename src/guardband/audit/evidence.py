@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -18,7 +17,7 @@ from guardband.bands.levels import Levels
 from guardband.bands.predicted import Context, Predicted
 from guardband.calibration.calibrated import Calibrated
 from guardband.data.entities import Entities
-from guardband.data.fingerprint import MOST_OVERLAP, allowed_overlap, count_overlap, fingerprints
+from guardband.data.fingerprint import allowed_overlap, count_overlap, fingerprints
 from guardband.data.reference import Reference
 from guardband.data.table import Column, Table, as_array, read_table
 from guardband.data.target import Target
@@ -105,7 +104,7 @@ class Evidence:
         ends = learned.target.to_units(*calibrated.ends(predicted, context))
         prints = fingerprints(table, response)
         used = np.concatenate([fitted.training_prints, fitted.calibration_prints])
-        seen = _seen(together, fitted)
+        seen, known = _seen(together, fitted), fitted.training_entities
         dates = [c.name for c in (*table.columns, columns[1]) if c is not None and c.numbers_are == "date"]
         return cls(
             table=table,
@@ -128,10 +127,8 @@ class Evidence:
             _context=context,
             _calibrated=calibrated,
             _target=learned.target,
-            used_before=count_overlap(prints, used) if together is None else seen,
-            used_by_chance=(
-                allowed_overlap(len(prints), used) if together is None else math.ceil(MOST_OVERLAP * table.n_rows)
-            ),
+            used_before=max(count_overlap(prints, used), seen),
+            used_by_chance=allowed_overlap(len(prints), used, by_chance=together is None and known is None),
             doubts=fitted.doubts,
         )
 
@@ -180,13 +177,17 @@ class Evidence:
 
 def _scores(calibrated: Calibrated, target: Target, predicted: Predicted, context: Context, y: Array) -> Array | None:
     """Return the scores, infinite for a target that the model was told cannot be; None where the rule does not rank."""
-    possible = np.ones(len(y), dtype=bool)
-    if target.y_min is not None:
-        possible &= y >= target.y_min
-    if target.y_max is not None:
-        possible &= y <= target.y_max
-    if target.transform == "log":
-        possible &= y > 0
+    if not target.whole:
+        return _scores_at(calibrated, target, predicted, context, y)
+    # An interval with whole ends contains y exactly if it contains both whole numbers around y.
+    below, above = (_scores_at(calibrated, target, predicted, context, around(y)) for around in (np.floor, np.ceil))
+    return None if below is None or above is None else np.maximum(below, above)
+
+
+def _scores_at(
+    calibrated: Calibrated, target: Target, predicted: Predicted, context: Context, y: Array
+) -> Array | None:
+    possible = target.possible(y)
     own = target.to_work(y[possible]) if possible.any() else y[possible]
     found = calibrated.rule.scores(predicted.rows(possible), own, context.rows(possible))
     if found is None:

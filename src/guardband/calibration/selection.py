@@ -15,6 +15,8 @@ from guardband.calibration.summary import Array, Summary
 from guardband.exceptions import DegenerateBandWarning
 
 REASON = "the calibration rows chose the network, so that they can no longer vouch for it"
+FURTHEST = 100.0
+"""An outcome so many deviations away is absurd, and how far it is no longer tells candidates apart."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,9 @@ class MostLikely(Rule):
         """
         mean, deviation = (part[0] for part in predicted.parts)
         with np.errstate(all="ignore"):
-            values = np.log(deviation) + ((y - mean) / deviation) ** 2 / 2
+            squares = ((y - mean) / deviation) ** 2
+            near = np.where(np.isfinite(squares), np.minimum(squares, FURTHEST**2), squares)
+            values = np.log(deviation) + near / 2
         usable = np.isfinite(values)
         counts = usable.any(axis=0)
         sums = np.where(usable, values, np.inf)[:, counts].sum(-1)

@@ -26,6 +26,7 @@ from guardband.cli.paths import need_writable
 from guardband.methods.registry import method_names
 
 if TYPE_CHECKING:
+    from guardband.bands.intervals import Intervals
     from guardband.cli.labelled import Labelled
     from guardband.doors.table import IntervalRegressor
 
@@ -35,6 +36,10 @@ CALIBRATION_SHARE = 0.25
 IN_TIME = (
     "The promise assumes that new rows are like those of the table. Rows in order of time often are not: "
     "--split-by-time calibrates and checks on the latest rows, and `guardband audit` tells when they have changed."
+)
+ROWS_TO_LOOK_AT = 10_000
+BELOW_ZERO = (
+    "No target is negative, but {} of {} intervals begin below 0. If the target cannot be negative, add --y-min 0."
 )
 
 
@@ -106,6 +111,30 @@ def fit(
         str,
         typer.Option(metavar="NAME|SECONDS", help="How long to train: fast, default, best, or a number of seconds."),
     ] = "default",
+    log: Annotated[
+        bool,
+        typer.Option("--log", help="Learn the logarithm of the target. For positive targets that vary by factors."),
+    ] = False,
+    transform: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Learn the target on another scale: log, log1p (zeros allowed), asinh (negative values too), or sqrt.",
+        ),
+    ] = None,
+    y_min: Annotated[
+        float | None, typer.Option("--y-min", metavar="NUMBER", help="The smallest value that the target can have.")
+    ] = None,
+    y_max: Annotated[
+        float | None, typer.Option("--y-max", metavar="NUMBER", help="The largest value that the target can have.")
+    ] = None,
+    integer: Annotated[
+        bool | None,
+        typer.Option(
+            "--integer/--no-integer",
+            help="Give intervals whole-number ends, or do not; else only if all targets are whole numbers.",
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same result.")] = 0,
     device: Device = "auto",
     check: Annotated[
@@ -133,6 +162,7 @@ def fit(
     """
     from guardband.data.disk import open_table
     from guardband.data.files import STANDARD
+    from guardband.data.transforms import NAMED
 
     speaker = Speaker(quiet, as_json)
     if output is None:
@@ -145,8 +175,14 @@ def fit(
     need_writable((output, page), (table_path,))
     if split_by_time and time is None:
         raise ValueError("--split-by-time needs to know the column of time: name it by --time.")
+    if log and transform not in (None, "log"):
+        raise ValueError(f"--log and --transform {transform} exclude each other: give one of them.")
+    if transform is not None and transform not in NAMED:
+        raise ValueError(f"--transform must be one of {', '.join(NAMED)}, found {transform!r}.")
     levels = None if not level else levels_in(level)
-    model = _asked(method, levels, guarantee, delta, preset, seed, device, speaker)
+    target_options = {"target_transform": "log" if log else transform, "y_min": y_min, "y_max": y_max}
+    target_options["integer"] = integer
+    model = _asked(method, levels, guarantee, delta, preset, seed, device, speaker, **target_options)
 
     disk = open_table(table_path)
     dropped, keys = columns_in(drop or [], disk.names), columns_in(split_by or [], disk.names)
@@ -178,7 +214,15 @@ class Parts:
 
 
 def _asked(
-    method: str, levels: Any, guarantee: str, delta: float | None, preset: str, seed: int, device: str, speaker: Speaker
+    method: str,
+    levels: Any,
+    guarantee: str,
+    delta: float | None,
+    preset: str,
+    seed: int,
+    device: str,
+    speaker: Speaker,
+    **target_options: Any,
 ) -> IntervalRegressor:
     """Return the model to fit; what cannot be is refused before a large table is read."""
     from guardband.doors.table import IntervalRegressor
@@ -193,6 +237,7 @@ def _asked(
         random_state=seed,
         device=device,
         verbose=False if speaker.quiet else None,
+        **target_options,
     )
     FitOptions.of(model.get_params(deep=False))
     return model
@@ -242,12 +287,25 @@ def _split(rows: Labelled, model: IntervalRegressor, check: float, seed: int, by
 
 
 def _train(model: IntervalRegressor, parts: Parts) -> None:
+    from guardband.data.row_numbers import rows_known_as
+
     rows = parts.fit
     weight = None if rows.weight is None else rows.numbers(rows.weight)
     model.calibration_size = CALIBRATION_SHARE if parts.calibrate is None else None
-    model.fit(rows.X, rows.y, sample_weight=weight, entities=rows.entities)
+    with rows_known_as(rows.row_numbers):
+        model.fit(rows.X, rows.y, sample_weight=weight, entities=rows.entities)
     if parts.calibrate is not None:
-        model.calibrate(parts.calibrate.X, parts.calibrate.y)
+        with rows_known_as(parts.calibrate.row_numbers):
+            model.calibrate(parts.calibrate.X, parts.calibrate.y)
+
+
+def _below_zero(model: IntervalRegressor, rows: Labelled, intervals: Intervals | None) -> str | None:
+    """Return a proposal if no target is negative and some intervals nevertheless begin below zero."""
+    if model.y_min is not None or rows.y.min() < 0:
+        return None
+    lower, _ = (intervals or model.predict_interval(rows.X.slice(0, ROWS_TO_LOOK_AT))).per_level()
+    below = int((lower < 0).any(axis=1).sum())
+    return BELOW_ZERO.format(f"{below:,}", f"{len(lower):,}") if below else None
 
 
 def _finish(
@@ -289,6 +347,11 @@ def _finish(
     speaker.tell(f"{certificate}\n")
     if checked is not None:
         speaker.tell(f"Check: {made['sentence']}\n")
+    proposal = _below_zero(
+        model, parts.fit, model.predict_interval(parts.fit.X) if evidence is None else evidence.intervals
+    )
+    if proposal is not None:
+        speaker.note(f"{proposal}\n")
     speaker.tell(sample_table(sample, rows.target, "new rows" if checked is not None else "rows it has seen"))
     speaker.tell(f"Model: {output}")
     if page is not None:

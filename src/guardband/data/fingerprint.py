@@ -41,20 +41,23 @@ def count_overlap(prints: Prints, training: Prints) -> int:
     return int(np.isin(prints, training).sum())
 
 
-def allowed_overlap(n: int, known: Prints) -> int:
-    """Return how many of n rows may have an equal one among known rows: as often as these have, and a little more."""
+def allowed_overlap(n: int, known: Prints, by_chance: bool = True) -> int:
+    """Return how many of n rows may have an equal one among known rows: as often as these have, and a little more.
+
+    Known rows that are not equal ``by_chance``, since they were repeated or belong together, say nothing of new ones.
+    """
     _, inverse, counts = np.unique(known, return_inverse=True, return_counts=True)
-    twins = float((counts[inverse] > 1).mean()) if len(known) else 0.0
+    twins = float((counts[inverse] > 1).mean()) if len(known) and by_chance else 0.0
     return math.ceil((twins + MOST_OVERLAP) * n)
 
 
-def refuse_overlap(prints: Prints, training: Prints) -> None:
+def refuse_overlap(prints: Prints, training: Prints, by_chance: bool = True) -> None:
     """Raise if more rows stand among the training rows than twins explain.
 
     If the rows are independent, a calibration row has a twin among the training rows about as often as a
     training row has: only what exceeds that share by more than ``MOST_OVERLAP`` tells of a leak.
     """
-    allowed = allowed_overlap(len(prints), training)
+    allowed = allowed_overlap(len(prints), training, by_chance)
     found = count_overlap(prints, training)
     if found > allowed:
         raise OverlapError(

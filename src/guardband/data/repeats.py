@@ -25,6 +25,7 @@ FEWEST_SHARE = 0.01
 CLEAR_SHARE = 0.05
 """From here on the target tells copies in a coarse table too."""
 FEWEST_CLASSES = 10
+FEWEST_REPEATS = 5
 LARGEST_CLASS = 0.05
 """A class with more of the rows than this is a frequent value, not a row that was copied."""
 FEW = 0.25
@@ -64,7 +65,7 @@ def repeats_in(table: Table, y: NDArray[np.float64]) -> Repeats | None:
     inputs, target = np.add.reduce(hashes), _exact_bits(Column("y", y))
     whole = mix(inputs, target)
     by_inputs = _sizes(inputs)
-    if len(by_inputs) == len(y):
+    if _extra(by_inputs) < FEWEST_REPEATS:
         return None
     if _could_be_copies(by_inputs) and _extra(by_inputs) > FEWEST_SHARE * len(y) and _is_fine(inputs, hashes):
         return Repeats(_extra(by_inputs), Entities(inputs.view(np.int64), DISTINCT_ROW), True)

@@ -61,13 +61,20 @@ class Fitted:
                 f"{shared} of {table.n_rows} calibration rows have an equal row among the training rows. Chance twins "
                 "do no harm; rows that were repeated before the split void the promise.",
             )
-        block = (self.predict(table), self.learned.target.to_work(y), context_of(table))
+        target = self.learned.target.decided_again(y)
+        notes += target.notes
+        block = (self.predict(table), target.to_work(y), context_of(table))
         if entities is None:
             calibrated = Calibrated.from_blocks(self.rule, [block], notes, on_insufficient)
         else:
             calibrated = Calibrated.from_entities(self.rule, block, entities, notes, on_insufficient)
-        labels = None if entities is None else entities.every
-        return replace(self, calibrated=calibrated, calibration_prints=prints, calibration_entities=labels)
+        return replace(
+            self,
+            learned=replace(self.learned, target=target),
+            calibrated=calibrated,
+            calibration_prints=prints,
+            calibration_entities=None if entities is None else entities.every,
+        )
 
 
 def context_of(table: Table) -> Context:

@@ -26,6 +26,7 @@ from guardband.calibration.summary import Summary
 from guardband.data.encoder import encoder_from_dict
 from guardband.data.reference import Reference
 from guardband.data.target import Target
+from guardband.data.transforms import Functions
 from guardband.doors.file_format import plain, read, rich, write
 from guardband.doors.fitted import Fitted
 from guardband.doors.network import GuardedNetwork, read_arguments
@@ -73,7 +74,7 @@ def save(
             "count": model.n_features_in_,
         },
         "encoder": learned.encoder.to_dict(),
-        "target": asdict(learned.target),
+        "target": learned.target.to_dict(),
         "in_features": learned.in_features,
         "hidden": list(learned.architecture.hidden),
         "dropout": learned.architecture.dropout,
@@ -109,17 +110,20 @@ def load(
     guarantee: Cut | None = None,
     outputs: Any = None,
     split_by: Callable[[Any], Any] | None = None,
+    target_transform: Functions | None = None,
     device: str = "auto",
 ) -> Any:
     """Return a saved model: an ``IntervalRegressor``, or what ``calibrate`` returned for a network.
 
     What cannot be loaded raises ``ModelFileError`` with the reason. A file holds no code: a calibrated network needs
-    the network again, built anew, and so does a model with a network, a method, a guarantee or a function of outputs or
-    entities of your own. ``device`` is where a table's model computes; a network stays where it is.
+    the network again, built anew, and so does a model with a network, a method, a guarantee, a function of outputs, a
+    function as ``split_by`` or a pair of functions as ``target_transform`` of your own. ``device`` is where a table's
+    model computes; a network stays where it is.
     """
     resolve_device(device)  # a device that is not here is no fault of the file
     entries, tensors = read(path)
-    brought = {"network": network, "method": method, "guarantee": guarantee, "outputs": outputs, "split_by": split_by}
+    brought = {"network": network, "method": method, "guarantee": guarantee, "outputs": outputs}
+    brought |= {"split_by": split_by, "target_transform": target_transform}
     try:
         if entries["kind"] == "network":
             return _network(entries, tensors, brought)
@@ -173,7 +177,7 @@ def _restore(model: IntervalRegressor, entries: Mapping[str, Any], tensors: Mapp
     members.restore({name.removeprefix(WEIGHTS): t for name, t in tensors.items() if name.startswith(WEIGHTS)})
     learned = Learned(
         encoder,
-        Target(**entries["target"]),
+        Target.from_dict(entries["target"], options.target.transform),
         architecture,
         heads,
         copies,
@@ -229,6 +233,8 @@ def _plain_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
 def _plain_argument(name: str, value: Any) -> Any:
     if name == "method" and isinstance(value, Method):
         return value.name if value.name in method_names() and method_named(value.name) is value else CUSTOM
+    if name == "target_transform" and isinstance(value, tuple | list):
+        return CUSTOM
     return CUSTOM if callable(value) or isinstance(value, Cut) else plain(value)
 
 

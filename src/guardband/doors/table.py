@@ -34,7 +34,8 @@ from guardband.data.reference import Reference
 from guardband.data.repeats import repeats_in
 from guardband.data.split import split_rows
 from guardband.data.table import Table, as_array, read_table
-from guardband.data.target import Transform, read_target
+from guardband.data.target import read_target
+from guardband.data.transforms import Transform
 from guardband.doors.fitted import Fitted, context_of
 from guardband.doors.progress import FitProgress
 from guardband.exceptions import RepeatedRowsWarning, warn
@@ -107,8 +108,15 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         The loss: see ``gb.nn.IntervalLoss``.
     epochs, max_epochs, patience, batch_size, learning_rate, weight_decay
         The training: ``epochs`` is a number, "cv" or "early".
-    target_transform, y_min, y_max
-        "log" learns log y, whose intervals are brought back; bounds that y is known to keep cut intervals off.
+    target_transform : {"log", "log1p", "asinh", "sqrt"} or pair of functions, default None
+        The scale on which guardband learns y. Intervals come back in the units of y. Use "log" for positive targets
+        that vary by factors, "log1p" if some are zero, "asinh" if some are negative, "sqrt" for counts. A pair
+        ``(forward, inverse)`` must be increasing and take numpy arrays.
+    y_min, y_max : float, default None
+        The smallest and the largest value that y can have. Intervals end there at the latest.
+    integer : bool, default None
+        Whether y is always a whole number. If it is, intervals and points are whole numbers too. None means: if all
+        values of y given to ``fit`` are whole numbers. Use False if other values can occur later.
     device : str
         "auto", or any name that torch knows.
     random_state : int, RandomState or None
@@ -150,6 +158,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         target_transform: Transform | None = None,
         y_min: float | None = None,
         y_max: float | None = None,
+        integer: bool | None = None,
         device: str = "auto",
         random_state: int | np.random.RandomState | None = None,
         verbose: bool | None = None,
@@ -184,6 +193,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.target_transform = target_transform
         self.y_min = y_min
         self.y_max = y_max
+        self.integer = integer
         self.device = device
         self.random_state = random_state
         self.verbose = verbose
@@ -200,7 +210,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         table = read_table(X)
         validate_data(BaseEstimator(), X, skip_check_array=True)  # column names that cannot be kept are refused now
         response = self.read_target(y, table.n_rows)
-        options.target.to_work(response)
+        target = options.target.decided(response)
         if options.architecture.builder is not None:
             PlainNumbers().encode(table)
         random = check_random_state(self.random_state)
@@ -218,7 +228,8 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                 None if weight is None else weight[d1] / weight[d1].max(),
                 int(random.randint(2**31 - 1)),
                 options.architecture,
-                options.target,
+                target,
+                d1,
                 None if together is None else together.take(d1).number,
                 self._keys(),
             )
@@ -230,7 +241,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         method, prints = options.method, fingerprints(table, response)
         if options.chooses_score and learned.left_out is not None:
             predicted, seen = learned.predict_left_out(rows.x)
-            method = sharpest(options.request, predicted, learned.target.to_work(response[d1[seen]]))
+            method = sharpest(options.request, predicted, learned.target.to_work(response[d1[rows.kept[seen]]]))
             learned = replace(learned, choices=f"{learned.choices}, the score {method.name}")
         fitted = Fitted(
             learned=learned,
@@ -270,7 +281,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         table = self.read_rows(X)
         response = self.read_target(y, table.n_rows)
         prints = fingerprints(table, response)
-        refuse_overlap(prints, self.fitted_.training_prints)
+        refuse_overlap(prints, self.fitted_.training_prints, by_chance=self.fitted_.training_entities is None)
         again = count_overlap(prints, self.fitted_.held_out_prints)
         notes = (f"{again} of {table.n_rows} calibration rows were given to fit. {PREPARED_OUTSIDE}",) if again else ()
         together = self.entities_of(table, X, response, entities)

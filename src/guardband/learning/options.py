@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from guardband.data.target import Target
+from guardband.data.transforms import NAMED
 from guardband.learning.architecture import Architecture
 from guardband.learning.choice import AUTO, SCORES
 from guardband.learning.learn import LONGEST_EPOCH, Effort
@@ -140,7 +141,7 @@ class FitOptions:
                 averaging=AVERAGING if network == "tabular" else 0.0,
                 precision="bf16" if network == "tabular" and has_fast_bf16(device) else "float32",
             ),
-            target=_target(params["target_transform"], params["y_min"], params["y_max"]),
+            target=_target(params["target_transform"], params["y_min"], params["y_max"], params["integer"]),
             device=device,
             effort=_effort(params["preset"], network),
             batch_size=params["batch_size"],
@@ -200,12 +201,22 @@ def _widths(hidden: Any) -> tuple[int, ...]:
     return tuple(hidden)
 
 
-def _target(transform: Any, y_min: Any, y_max: Any) -> Target:
-    if transform not in (None, "log"):
-        raise ValueError(f"target_transform must be None or 'log', found {transform!r}.")
+def _target(transform: Any, y_min: Any, y_max: Any, integer: Any) -> Target:
+    functions = isinstance(transform, tuple | list) and len(transform) == 2 and all(map(callable, transform))
+    if functions:
+        transform = tuple(transform)
+    elif transform is not None and not (isinstance(transform, str) and transform in NAMED):
+        names = ", ".join(f'"{name}"' for name in NAMED)
+        raise ValueError(
+            f"target_transform must be None, {names}, or a pair of functions (forward, inverse), found {transform!r}."
+        )
     low, high = (None if bound is None else float(bound) for bound in (y_min, y_max))
     if not all(math.isfinite(bound) for bound in (low, high) if bound is not None):
         raise ValueError(f"y_min and y_max must be finite or None, found {low} and {high}.")
     if low is not None and high is not None and not low < high:
         raise ValueError(f"y_min must be below y_max, found {low} and {high}.")
-    return Target(transform, low, high)
+    if integer not in (None, True, False):
+        raise ValueError(f"integer must be True, False, or None to look at the target, found {integer!r}.")
+    if integer and low is not None and high is not None and math.ceil(low) > math.floor(high):
+        raise ValueError(f"There is no whole number between y_min = {low} and y_max = {high}. Use integer=False.")
+    return Target(transform, low, high, integer=None if integer is None else bool(integer))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from guardband.data.absurd import absurd, warn_of_absurd
 from guardband.data.encoder import Encoder, PlainNumbers, TableEncoder
 from guardband.data.table import Table
 from guardband.data.target import Target
@@ -20,7 +21,8 @@ Array = NDArray[np.float64]
 class TrainingRows:
     """Rows as networks see them, ``x (n, d)`` and ``y (n,)``, and the seed of what is random in training.
 
-    ``entity``, ``(n,)``, says which rows belong together.
+    ``kept`` are their positions among the training rows: those with an absurd target are left out. Rows with the same
+    number in ``entity``, ``(n,)``, belong together.
     """
 
     encoder: Encoder
@@ -29,6 +31,7 @@ class TrainingRows:
     y: Array
     weight: Array | None
     seed: int
+    kept: NDArray[np.intp]
     entity: NDArray[np.intp] | None = None
 
     @classmethod
@@ -40,16 +43,24 @@ class TrainingRows:
         seed: int,
         architecture: Architecture,
         target: Target,
+        rows: NDArray[np.intp] | None = None,
         entity: NDArray[np.intp] | None = None,
         keys: Sequence[str] = (),
     ) -> TrainingRows:
         """Return the rows of a table: how to encode its columns and to standardise the target is learnt here.
 
-        ``keys`` name columns that say what rows belong to: of these, text is left out.
+        ``rows`` are their positions in the table that the user gave, for messages. ``keys`` name columns that say what
+        rows belong to: of these, text is left out.
         """
+        wrong = absurd(target.to_work(y))
+        kept = np.flatnonzero(~wrong)
+        if wrong.any():
+            warn_of_absurd(y, np.flatnonzero(wrong), np.arange(len(y)) if rows is None else rows)
+            table, y, weight = table.take(kept), y[kept], None if weight is None else weight[kept]
+            entity = None if entity is None else entity[kept]
         encoder: Encoder = PlainNumbers()
         if architecture.builder is None:
             encoder = TableEncoder.learn(table, architecture.tabular, keys)
         target = target.learn(y)
         apart = None if entity is None or len(np.unique(entity)) < 2 else entity
-        return cls(encoder, target, encoder.encode(table), target.to_learn(y), weight, seed, apart)
+        return cls(encoder, target, encoder.encode(table), target.to_learn(y), weight, seed, kept, apart)

@@ -1,0 +1,61 @@
+"""Targets that are far beyond all others, such as a forgotten comma or a code for "unknown"."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guardband.data.row_numbers import Rows, known_as
+from guardband.data.transforms import instead
+from guardband.exceptions import TargetWarning, warn
+
+LARGEST_SHARE = 0.01
+"""At most this share of rows can be absurd: more of them belong to the target."""
+LEAST_RATIO = 10.0
+"""An absurd value is at least so many times as far from the median as any other."""
+CHANCE = 1e-3
+"""How likely a gap as wide would be in a tail as heavy as the others show."""
+FEWEST_OTHERS, OTHERS = 10, 20
+SHOWN = 5
+
+
+def absurd(values: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return which values are few and far beyond all others, ``(n,)``; a heavy tail is none of that.
+
+    Let d_1 >= d_2 >= ... be distances from the median. In a tail that falls like a power, the spacings
+    i (log d_i - log d_(i+1)) are independent exponentials with one mean (Rényi). So a spacing in units of the mean of
+    the m next ones exceeds t with probability (1 + t / m)^-m, whatever the power; lighter tails exceed it less often.
+    """
+    halves = values / 2  # differences of numbers near the largest float would overflow
+    distances = np.abs(halves - np.median(halves))
+    n = len(values)
+    most, others = math.ceil(LARGEST_SHARE * n), max(OTHERS, math.isqrt(n))
+    kept = min(most + others + 1, n)
+    top = np.sort(np.partition(distances, n - kept)[n - kept :])[::-1]
+    logs = np.log(top[top > 0])
+    gaps = logs[:-1] - logs[1:]
+    spacings = np.arange(1, len(logs)) * gaps
+    found = 0
+    for i in np.flatnonzero(gaps[:most] >= math.log(LEAST_RATIO)):
+        next_ones = spacings[i + 1 : i + 1 + others]
+        m, total = len(next_ones), float(next_ones.sum())
+        if m >= FEWEST_OTHERS and (total == 0 or (1 + spacings[i] / total) ** -m < CHANCE):
+            found = int(i) + 1
+    return distances >= top[found - 1] if found else np.zeros(n, dtype=bool)
+
+
+def warn_of_absurd(y: NDArray[np.float64], wrong: Rows, rows: Rows) -> None:
+    """Warn of the absurd ones among training targets; ``rows`` are the positions of all in the user's table."""
+    shown = zip(wrong[:SHOWN], known_as(rows[wrong]), strict=False)
+    values = ", ".join(f"{y[i]:g} in row {row}" for i, row in shown)
+    more = f" and {len(wrong) - SHOWN:,} more" if len(wrong) > SHOWN else ""
+    them, they_are, rows_are = ("it", "it is", "row") if len(wrong) == 1 else ("them", "they are", "rows")
+    warn(
+        f"{len(wrong):,} of {len(y):,} training targets {they_are.split()[1]} far beyond all others: {values}{more}. "
+        f"guardband does not train on {them}, and intervals will rarely contain such values. "
+        f"If {they_are} wrong, correct or remove the {rows_are}. "
+        f'If {they_are} right, use the transform "{instead(y)}".',
+        TargetWarning,
+    )
