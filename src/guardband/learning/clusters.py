@@ -96,10 +96,26 @@ def look_for_clusters(table: Table, y: Array, key: Key, level: float, limit: flo
     p = exchange_p_value(ranks, entities, folds, limit, rng)
     if p > limit:
         return None
-    seen = Inputs.of(table, y).errors(y, rng.permutation(len(y)) % FOLDS)
+    mixed = rng.permutation(len(y)) % FOLDS
+    seen = Inputs.of(table, y).errors(y, mixed)
+    if key.is_text:  # of which networks learn an effect for each, as trees hardly do
+        seen = seen - taught(seen, entities, mixed)
     inside = np.abs(apart) <= np.quantile(np.abs(seen), level, method="higher")
     sizes = np.bincount(entities)
     return Clusters(key, p, found.within, float((inside / sizes[entities]).sum() / len(sizes)))
+
+
+def taught(errors: Array, entities: Ints, folds: Ints) -> Array:
+    """Return what errors of an entity's rows in other folds say of a row's: their mean, less what may be chance."""
+    likeness = Likeness.of(centred_ranks(errors, np.zeros_like(folds)), entities).within
+    if likeness <= 0:
+        return np.zeros_like(errors)
+    sums, counts = (
+        np.bincount(entities, of)[entities] - np.bincount(entities * FOLDS + folds, of)[entities * FOLDS + folds]
+        for of in (errors, np.ones_like(errors))
+    )
+    shrunk: Array = sums / (counts + (1 - likeness) / likeness)
+    return shrunk
 
 
 def exchange_p_value(ranks: Array, entities: Ints, folds: Ints, limit: float, rng: np.random.Generator) -> float:
@@ -189,7 +205,7 @@ def _key(column: Column) -> Key | None:
 
 
 def _some_rows(entities: Ints, rng: np.random.Generator) -> Ints:
-    """Return rows of entities with several, in the table's order: some of each, and of some entities if they are many."""
+    """Return rows in the table's order, of entities with several: some of each, and of some entities if many."""
     order = rng.permutation(len(entities))
     order = order[np.argsort(entities[order], kind="stable")]
     order = order[np.searchsorted(entities[order], 0) :]

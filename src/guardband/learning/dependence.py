@@ -87,7 +87,7 @@ def _once_each(order: Order, entities: Ints, seed: int) -> Order:
     at = np.random.default_rng(seed).permutation(len(order.rows))
     own = entities[order.rows[at]]
     first = np.unique(np.where(own < 0, own.max() + 1 + np.arange(len(own)), own), return_index=True)[1]
-    return Order(order.column, order.rows[np.sort(at[first])])
+    return Order(order.by, order.column, order.rows[np.sort(at[first])])
 
 
 def _cluster_doubt(found: Clusters, level: float) -> Doubt:
@@ -102,17 +102,22 @@ def _cluster_doubt(found: Clusters, level: float) -> Doubt:
 
 
 def _order_doubt(found: Ordered, level: float) -> Doubt:
-    name = found.order.column
-    near = "near each other in the file" if name is None else f"with a similar {name!r}"
-    words = [f"Rows {near} have similar errors."]
+    by, name = found.order.by, found.order.column
+    near = {
+        "file": "near each other in the file",
+        "time": "near each other in time",
+        "date": f"with a similar {name!r}",
+    }
+    words = [f"Rows {near[by]} have similar errors."]
     if found.coverage < level - LOSS_TO_MENTION:
         words.append(f"For later rows, expect about {_about(found.coverage, level)}.")
     else:
         words.append(FEWER)
-    if name is None:
+    if by == "file":
         words.append("If the rows are in order of time, name its column by --time and add --split-by-time.")
     else:
-        words.append(f"Add --time {shlex.quote(name)} --split-by-time, or calibrate on later rows.")
+        time = "" if name is None else f"--time {shlex.quote(name)} "
+        words.append(f"Add {time}--split-by-time, or calibrate on later rows.")
     return Doubt("order", () if name is None else (name,), found.p_value, found.coverage, " ".join(words))
 
 

@@ -7,6 +7,7 @@ elsewhere whose inputs are as similar.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,8 +37,9 @@ CLEARLY = 3.0
 
 @dataclass(frozen=True)
 class Order:
-    """An order to look at: ``rows`` in it, and the column that it is by, None for that of the file."""
+    """An order to look at: by what it is, the column if that is a date, and ``rows`` in it."""
 
+    by: Literal["time", "date", "file"]
     column: str | None
     rows: Ints
 
@@ -57,17 +59,21 @@ def possible_orders(table: Table, y: Array, time: Array | None) -> list[Order]:
 
     A file that is sorted by its target has no other order.
     """
-    named: list[tuple[str | None, Array]] = [(c.name, numbers_from(c, "date")) for c in table.columns if c.kind == "date"]
-    if time is not None:
-        named.insert(0, ("time", time))
-    if not _is_sorted(y):
-        named.append((None, np.arange(table.n_rows, dtype=float)))
     found: dict[bytes, Order] = {}
-    for column, values in named:
+
+    def add(by: Literal["time", "date", "file"], column: str | None, values: Array) -> None:
         known = np.flatnonzero(~np.isnan(values))
         rows = known[np.argsort(values[known], kind="stable")]
         if len(rows) >= FEWEST_ROWS and values[rows[0]] < values[rows[-1]]:
-            found.setdefault(rows.tobytes(), Order(column, rows))
+            found.setdefault(rows.tobytes(), Order(by, column, rows))
+
+    if time is not None:
+        add("time", None, time)
+    for column in table.columns:
+        if column.kind == "date":
+            add("date", column.name, numbers_from(column, "date"))
+    if not _is_sorted(y):
+        add("file", None, np.arange(table.n_rows, dtype=float))
     return list(found.values())
 
 
@@ -81,16 +87,16 @@ def look_for_order(
     """
     rng = np.random.default_rng([seed, len(table.columns)])
     rows = order.rows
-    if order.column is None and errors is not None:
+    if order.by == "file" and errors is not None:
         rows = rows[~np.isnan(errors[rows])]
     rows = _stretches(rows)
     if len(rows) < FEWEST_ROWS:
         return None
     here, scores = table.take(rows), normal_scores(y[rows])
     blocks = np.arange(len(rows)) * BLOCKS // len(rows)
-    if order.column is None and errors is not None:
+    if order.by == "file" and errors is not None:
         parts, found = np.zeros_like(blocks), errors[rows]
-    elif order.column is None:
+    elif order.by == "file":
         parts = rng.permutation(len(rows)) % FOLDS
         found = Inputs.of(here, scores).errors(scores, parts)
     else:
@@ -101,7 +107,7 @@ def look_for_order(
     if likeness < LEAST_LIKENESS:
         return None
     p = p_value(_nearby, ranks, _blocks_of(parts, order), limit, rng)
-    if p > limit or (order.column is None and not _exceeds_similar_inputs(ranks, _places(here, scores), rng)):
+    if p > limit or (order.by == "file" and not _exceeds_similar_inputs(ranks, _places(here, scores), rng)):
         return None
     inputs = Inputs.of(here, scores)
     seen = np.abs(inputs.errors(scores, rng.permutation(len(rows)) % BLOCKS))
@@ -111,7 +117,7 @@ def look_for_order(
 
 def _blocks_of(parts: Ints, order: Order) -> list[tuple[int, int, int]]:
     """Return where rows may be exchanged: within each block of time, or everywhere if the folds were drawn at random."""
-    if order.column is None:
+    if order.by == "file":
         return [(0, 1, len(parts))]
     counts = np.bincount(parts)
     return [(int(start), 1, int(count)) for start, count in zip(np.cumsum(counts) - counts, counts, strict=True)]

@@ -34,6 +34,8 @@ class Inputs:
         parts = [_columns(column, days) for column in table.columns if column.name not in without]
         x = np.concatenate([own for own, _ in parts], axis=1) if parts else np.empty((table.n_rows, 0))
         is_category = np.array([code for own, code in parts for _ in range(own.shape[1])], dtype=bool)
+        varies = np.array([len(np.unique(values[~np.isnan(values)])) > 1 for values in x.T], dtype=bool)
+        x, is_category = x[:, varies], is_category[varies]
         if x.shape[1] > MOST_INPUTS:
             kept = np.sort(np.argsort(-_relevance(x, y), kind="stable")[:MOST_INPUTS])
             x, is_category = x[:, kept], is_category[kept]
