@@ -79,7 +79,7 @@ def _coarsest(found: Sequence[Clusters]) -> list[Clusters]:
 def _lies_within(fine: Key, coarse: Key) -> bool:
     both = (fine.entities >= 0) & (coarse.entities >= 0)
     pairs = np.unique(np.stack([fine.entities[both], coarse.entities[both]]), axis=1)
-    return len(np.unique(pairs[0])) == pairs.shape[1]
+    return bool(len(np.unique(pairs[0])) == pairs.shape[1])
 
 
 def _once_each(order: Order, entities: Ints, seed: int) -> Order:
@@ -103,12 +103,10 @@ def _cluster_doubt(found: Clusters, level: float) -> Doubt:
 
 def _order_doubt(found: Ordered, level: float) -> Doubt:
     by, name = found.order.by, found.order.column
-    near = {
-        "file": "near each other in the file",
-        "time": "near each other in time",
-        "date": f"with a similar {name!r}",
-    }
-    words = [f"Rows {near[by]} have similar errors."]
+    near = (
+        f"with a similar {name!r}" if by == "date" else f"near each other in {'time' if by == 'time' else 'the file'}"
+    )
+    words = [f"Rows {near} have similar errors."]
     if found.coverage < level - LOSS_TO_MENTION:
         words.append(f"For later rows, expect about {_about(found.coverage, level)}.")
     else:

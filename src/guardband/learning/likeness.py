@@ -27,7 +27,7 @@ def centred_ranks(values: Array, parts: Ints) -> Array:
 
 
 def exchanges(values: Array, blocks: Iterable[tuple[int, int, int]], times: int, rng: np.random.Generator) -> Array:
-    """Return ``(times, n)``: values exchanged at random within blocks, given as where they start, how many, how long."""
+    """Return ``(times, n)``: values exchanged at random within blocks: where they start, how many, how long each."""
     out = np.empty((times, len(values)))
     for start, count, length in blocks:
         part = np.broadcast_to(values[start : start + count * length], (times, count * length))

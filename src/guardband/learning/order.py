@@ -116,7 +116,7 @@ def look_for_order(
 
 
 def _blocks_of(parts: Ints, order: Order) -> list[tuple[int, int, int]]:
-    """Return where rows may be exchanged: within each block of time, or everywhere if the folds were drawn at random."""
+    """Return where rows may be exchanged: within each block of time, or everywhere if the folds are random."""
     if order.by == "file":
         return [(0, 1, len(parts))]
     counts = np.bincount(parts)

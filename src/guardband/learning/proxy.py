@@ -44,7 +44,7 @@ class Inputs:
     def errors(self, y: Array, folds: Ints, gap: int = 0) -> Array:
         """Return the signed error of each row by trees that saw the other folds; ``gap``: nor rows so near a fold."""
         if not self.x.shape[1]:
-            return y - y.mean()
+            return np.asarray(y - y.mean())
         from sklearn.ensemble import HistGradientBoostingRegressor
 
         errors = np.empty(len(y))
