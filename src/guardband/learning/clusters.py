@@ -27,7 +27,7 @@ LEAST_SHARING = 0.5
 LARGEST_SHARE = 0.1
 """A value of more rows than that is a default, such as 0, and no entity."""
 MOST_TESTED = 4
-MOST_ROWS, MOST_OF_ONE = 5000, 25
+MOST_ROWS, MOST_OF_ONE = 4000, 25
 FOLDS, NEIGHBOURS = 3, 6
 LEAST_LIKENESS, LEAST_OF_NUMBERS = 0.05, 0.1
 MOST_NEIGHBOURLY = 0.5

@@ -103,9 +103,8 @@ def _cluster_doubt(found: Clusters, level: float) -> Doubt:
 
 def _order_doubt(found: Ordered, level: float) -> Doubt:
     by, name = found.order.by, found.order.column
-    near = (
-        f"with a similar {name!r}" if by == "date" else f"near each other in {'time' if by == 'time' else 'the file'}"
-    )
+    places = {"time": "near each other in time", "file": "near each other in the file"}
+    near = places.get(by, f"with a similar {name!r}")
     words = [f"Rows {near} have similar errors."]
     if found.coverage < level - LOSS_TO_MENTION:
         words.append(f"For later rows, expect about {_about(found.coverage, level)}.")

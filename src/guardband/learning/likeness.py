@@ -12,6 +12,8 @@ Array = NDArray[np.float64]
 Ints = NDArray[np.intp]
 
 EXCEEDED_ENOUGH = 10
+DRAWN = 1.2
+"""Exchanges over the least number that a p-value at the limit needs."""
 CELLS_AT_ONCE = 1_000_000
 
 
@@ -49,7 +51,7 @@ def p_value(
     drawing ends once ten exchanges have reached what was observed, since the p-value is then far above the limit.
     """
     observed = float(statistic(values[None])[0]) * (1 - 1e-12)
-    blocks, most = list(blocks), math.ceil(2 / limit)
+    blocks, most = list(blocks), math.ceil(DRAWN / limit)
     done, reached, size = 0, 0, 4 * EXCEEDED_ENOUGH
     while done < most:
         drawn = statistic(exchanges(values, blocks, min(size, most - done), rng)) >= observed

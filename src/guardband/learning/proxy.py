@@ -14,7 +14,7 @@ Array = NDArray[np.float64]
 Ints = NDArray[np.intp]
 
 MOST_CATEGORIES = 250
-MOST_INPUTS = 40
+MOST_INPUTS = 20
 TREES, LEAVES = 60, 15
 
 
