@@ -31,7 +31,9 @@ MOST_ROWS, MOST_OF_ONE = 4000, 25
 FOLDS, NEIGHBOURS = 3, 6
 LEAST_LIKENESS, LEAST_OF_NUMBERS = 0.05, 0.1
 MOST_NEIGHBOURLY = 0.5
-SURELY_ORDINAL, ORDINAL_ERRORS = 0.8, 3.0
+SURELY_ORDINAL = 0.8
+CLEARLY = 3.0
+"""Standard errors by which likeness must differ."""
 
 
 @dataclass(frozen=True)
@@ -90,8 +92,9 @@ def look_for_clusters(table: Table, y: Array, key: Key, level: float, limit: flo
     apart = Inputs.of(table, y, without=(key.name,)).errors(y, folds)
     ranks = centred_ranks(apart, folds)
     found = Likeness.of(ranks, entities)
-    least = LEAST_LIKENESS if key.is_text else LEAST_OF_NUMBERS
-    if found.within < least or found.nearby > MOST_NEIGHBOURLY * found.within:
+    if found.within < (LEAST_LIKENESS if key.is_text else LEAST_OF_NUMBERS):
+        return None
+    if found.nearby > MOST_NEIGHBOURLY * found.within or not (key.is_text or found.exceeds_neighbours):
         return None
     p = exchange_p_value(ranks, entities, folds, limit, rng)
     if p > limit:
@@ -167,10 +170,15 @@ class Likeness:
         )
 
     @property
+    def exceeds_neighbours(self) -> bool:
+        """Whether likeness within is clearly above that of neighbouring values, as it is of no quantity."""
+        return self.within - self.nearby > CLEARLY * math.hypot(self.within_error, self.nearby_error)
+
+    @property
     def is_ordinal(self) -> bool:
         """Whether neighbouring values are so alike that the values must be a quantity."""
         error = math.hypot(SURELY_ORDINAL * self.within_error, self.nearby_error)
-        return self.nearby - SURELY_ORDINAL * self.within > ORDINAL_ERRORS * error
+        return self.nearby - SURELY_ORDINAL * self.within > CLEARLY * error
 
 
 def _within(ranks: Array, starts: Ints, sizes: Ints) -> Array:
