@@ -1,0 +1,126 @@
+"""Doubts: do the training rows depend on each other, although the promise assumes that they do not?"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guardband.data.fingerprint import fingerprints
+from guardband.data.table import Table
+from guardband.learning.clusters import Clusters, Key, likeliest_keys, look_for_clusters, possible_keys
+from guardband.learning.order import FEWEST_ROWS, Order, Ordered, look_for_order, possible_orders
+from guardband.words import level_name, percent
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.intp]
+
+FALSE_DOUBTS = 0.005
+"""The most that independent rows raise a doubt, over all looks at a table."""
+LOSS_TO_MENTION = 0.005
+FEWER = "The guarantee may rest on fewer rows than were counted."
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """A reason to doubt that rows are independent: what kind, by which columns, and what it means for new rows.
+
+    ``expected_coverage`` is an estimate of the coverage of rows of new entities, or of later rows.
+    """
+
+    kind: Literal["cluster", "order"]
+    columns: tuple[str, ...]
+    p_value: float
+    expected_coverage: float
+    sentence: str
+
+
+def doubts(
+    table: Table, y: Array, errors: Array | None, level: float, seed: int, time: Array | None = None
+) -> tuple[Doubt, ...]:
+    """Return the doubts that training rows raise, in the order of the file; none for nearly all independent rows.
+
+    ``errors`` are the signed errors of networks that did not see a row, NaN where there is none. Rows that are equal
+    are looked at once.
+    """
+    once = np.sort(np.unique(fingerprints(table, y), return_index=True)[1])
+    table, y = table.take(once), y[once]
+    errors, time = (None if values is None else values[once] for values in (errors, time))
+    if errors is not None and np.isnan(errors).all():
+        errors = None
+    if len(y) < FEWEST_ROWS or np.ptp(y) == 0:
+        return ()
+    keys, orders = possible_keys(table), possible_orders(table, y, time)
+    limit = FALSE_DOUBTS / max(1, len(keys) + len(orders))
+    looked = [look_for_clusters(table, y, key, level, limit, seed) for key in likeliest_keys(keys, y, errors)]
+    clusters = _coarsest([found for found in looked if found is not None])
+    for own in clusters:
+        orders = [_once_each(order, own.key.entities, seed) for order in orders]
+    ordered = [look_for_order(table, y, errors, order, level, limit, seed) for order in orders]
+    return (
+        *(_cluster_doubt(own, level) for own in clusters),
+        *(_order_doubt(own, level) for own in ordered if own is not None),
+    )
+
+
+def _coarsest(found: Sequence[Clusters]) -> list[Clusters]:
+    """Return clusters less those that lie within others, as pupils do within schools."""
+    kept: list[Clusters] = []
+    for own in sorted(found, key=lambda clusters: clusters.key.entities.max()):
+        if not any(_lies_within(own.key, other.key) for other in kept):
+            kept.append(own)
+    return kept
+
+
+def _lies_within(fine: Key, coarse: Key) -> bool:
+    both = (fine.entities >= 0) & (coarse.entities >= 0)
+    pairs = np.unique(np.stack([fine.entities[both], coarse.entities[both]]), axis=1)
+    return bool(len(np.unique(pairs[0])) == pairs.shape[1])
+
+
+def _once_each(order: Order, entities: Ints, seed: int) -> Order:
+    """Return an order with one row of each entity, drawn at random, so that only the entities' order is left."""
+    at = np.random.default_rng(seed).permutation(len(order.rows))
+    own = entities[order.rows[at]]
+    first = np.unique(np.where(own < 0, own.max() + 1 + np.arange(len(own)), own), return_index=True)[1]
+    return Order(order.by, order.column, order.rows[np.sort(at[first])])
+
+
+def _cluster_doubt(found: Clusters, level: float) -> Doubt:
+    name = found.key.name
+    words = [f"Rows with the same {name!r} have similar errors."]
+    if found.coverage < level - LOSS_TO_MENTION:
+        words.append(f"For rows of a new {name!r}, expect about {_about(found.coverage, level)}.")
+    else:
+        words.append(FEWER)
+    words.append(f"Add --split-by {shlex.quote(name)} (split_by={_quoted(name)}).")
+    return Doubt("cluster", (name,), found.p_value, found.coverage, " ".join(words))
+
+
+def _order_doubt(found: Ordered, level: float) -> Doubt:
+    by, name = found.order.by, found.order.column
+    places = {"time": "near each other in time", "file": "near each other in the file"}
+    near = places.get(by, f"with a similar {name!r}")
+    words = [f"Rows {near} have similar errors."]
+    if found.coverage < level - LOSS_TO_MENTION:
+        words.append(f"For later rows, expect about {_about(found.coverage, level)}.")
+    else:
+        words.append(FEWER)
+    if by == "file":
+        words.append("If the rows are in order of time, name its column by --time and add --split-by-time.")
+    else:
+        time = "" if name is None else f"--time {shlex.quote(name)} "
+        words.append(f"Add {time}--split-by-time, or calibrate on later rows.")
+    return Doubt("order", () if name is None else (name,), found.p_value, found.coverage, " ".join(words))
+
+
+def _about(coverage: float, level: float) -> str:
+    return f"{percent(coverage, 0)} coverage, not {level_name(level)}"
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
