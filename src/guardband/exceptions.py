@@ -7,6 +7,8 @@
     └── OverlapError                    calibration rows were already used for training
     UserWarning
     ├── InsufficientCalibrationWarning  too few calibration rows: the interval is the whole line
+    ├── MissingTargetWarning            rows without a target were left out
+    ├── UnlikeRowsWarning               new rows are unlike all training rows
     ├── DegenerateBandWarning           a side of the band has no width, or the mean lies outside the band
     ├── RepeatedRowsWarning             calibration rows come more than once
     ├── SlowTrainingWarning             networks train slower than they could, and why
@@ -48,6 +50,14 @@ class OverlapError(ValueError):
 
 class InsufficientCalibrationWarning(UserWarning):
     """There are too few calibration rows: the interval is the whole line."""
+
+
+class MissingTargetWarning(UserWarning):
+    """Rows were left out because their target is missing."""
+
+
+class UnlikeRowsWarning(UserWarning):
+    """New rows are unlike all training rows: the promise says little about rows such as these."""
 
 
 class DegenerateBandWarning(UserWarning):

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from guardband.cli.console import Speaker, table
-from guardband.cli.options import Device, Json, Quiet, need_roles
+from guardband.cli.options import TABLES, Device, Json, Quiet, SheetName, need_roles
 from guardband.cli.paths import need_writable
 
 if TYPE_CHECKING:
     from guardband.cli.labelled import Labelled
+    from guardband.data.disk import DiskTable
     from guardband.doors.table import IntervalRegressor
 
 BROKEN = 1
@@ -22,13 +23,7 @@ SHOWN = ("group", "time", "size", "width")
 
 def audit(
     model_path: Annotated[Path, typer.Argument(metavar="MODEL", help="What fit wrote.")],
-    table_path: Annotated[
-        str,
-        typer.Argument(
-            metavar="TABLE",
-            help="Rows with known outcomes: CSV (also .gz), Parquet, Arrow; - for CSV on standard input.",
-        ),
-    ],
+    table_paths: Annotated[list[str], typer.Argument(metavar="TABLE...", help=f"Rows with known outcomes: {TABLES}")],
     target: Annotated[
         str | None,
         typer.Option(
@@ -47,6 +42,7 @@ def audit(
         Path | None, typer.Option(metavar="OUT", help="Write a new model, calibrated on these rows alone.")
     ] = None,
     report: Annotated[Path | None, typer.Option(metavar="PAGE", help="Write a report page of these rows.")] = None,
+    sheet: SheetName = None,
     device: Device = "auto",
     quiet: Quiet = False,
     as_json: Json = False,
@@ -62,15 +58,18 @@ def audit(
     Example: `guardband audit sales.guardband later.csv --group region --time sold_on --report audit.html`
     """
     from guardband.audit.audit import audit as judge
+    from guardband.data.several import open_tables, paths_in
     from guardband.doors.model_file import save
     from guardband.report.document import document
     from guardband.report.page import write_report
 
     speaker = Speaker(quiet, as_json)
-    need_writable((recalibrate, report), (model_path, table_path))
+    paths = paths_in(table_paths)
+    need_writable((recalibrate, report), (model_path, *paths))
     if not 0 < significance < 1:
         raise ValueError(f"significance must lie strictly between 0 and 1, found {significance}.")
-    model, rows = _read(model_path, table_path, target, group, time, device, speaker)
+    disk = open_tables(paths, sheet)
+    model, rows = _read(model_path, disk, target, group, time, device, speaker)
     evidence = rows.evidence(model)
     found = judge(evidence, significance)
     page = None if report is None else document(model, evidence)
@@ -95,7 +94,7 @@ def audit(
 
 def _read(
     model_path: Path,
-    table_path: str,
+    disk: DiskTable,
     target: str | None,
     group: str | None,
     time: str | None,
@@ -105,10 +104,8 @@ def _read(
     from guardband.cli.labelled import read_labelled
     from guardband.cli.provenance import target_of
     from guardband.cli.stream import Inputs
-    from guardband.data.disk import open_table
     from guardband.doors.model_file import load
 
-    disk = open_table(table_path)
     model = load(model_path, device=device)
     inputs = Inputs.of(model, disk)
     own = target_of(model_path, target, list(inputs.kinds), disk.names)

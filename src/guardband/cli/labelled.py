@@ -35,6 +35,7 @@ class Labelled:
     group: str | None = None
     time: str | None = None
     weight: str | None = None
+    disk: DiskTable | None = None
 
     @property
     def n(self) -> int:
@@ -66,8 +67,9 @@ class Labelled:
                 f"The column {name!r} must hold numbers or dates in every row, found {_in_words(column.type)}."
             )
         if column.null_count:
-            row = self.row_numbers[column.is_null().index(True).as_py()]
-            raise ValueError(f"The column {name!r} has a missing value in row {row:,}: fill it in, or remove the row.")
+            row = int(self.row_numbers[column.is_null().index(True).as_py()])
+            where = f"row {row:,}" if self.disk is None else self.disk.place(row)
+            raise ValueError(f"The column {name!r} has a missing value in {where}: fill it in, or remove the row.")
         if kind == "date":
             column = column.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
         values: NDArray[np.float64] = column.cast(pa.float64(), safe=False).to_numpy()
@@ -122,7 +124,7 @@ def read_labelled(
         speaker.note(f"{missing:,} of {table.num_rows:,} rows are left out because their {target!r} is missing.")
         table = table.filter(outcome.is_valid())
     row_numbers = np.flatnonzero(np.asarray(outcome.is_valid())) + 1
-    return Labelled(pa.table(table), row_numbers, tuple(features), target, group, time, weight)
+    return Labelled(pa.table(table), row_numbers, tuple(features), target, group, time, weight, disk)
 
 
 def _need_time(column: Any, time: str) -> None:
@@ -146,8 +148,7 @@ def _numbers(column: Any, target: str, disk: DiskTable) -> Any:
             column = pa.chunked_array([column_of(cells, "number", disk.decimal_comma)])
         except CellError as error:
             raise ValueError(
-                f"The target {target!r} must hold numbers, found {error.text!r} in row {error.index + 1:,} of "
-                f"{disk.label}."
+                f"The target {target!r} must hold numbers, found {error.text!r} in {disk.place(error.index + 1)}."
             ) from None
     if _kind(column) not in ("number", "boolean"):
         raise ValueError(f"The target {target!r} must hold numbers, found {column.type}.")
@@ -155,8 +156,7 @@ def _numbers(column: Any, target: str, disk: DiskTable) -> Any:
     first = pc.index(pc.is_inf(numbers), True).as_py()
     if first >= 0:
         raise ValueError(
-            f"The target {target!r} must hold finite numbers, found {numbers[first].as_py()} in row {first + 1:,} of "
-            f"{disk.label}."
+            f"The target {target!r} must hold finite numbers, found {numbers[first].as_py()} in {disk.place(first + 1)}."
         )
     return pc.if_else(pc.is_nan(numbers), pa.scalar(None, pa.float64()), numbers)
 

@@ -12,6 +12,7 @@ from guardband.calibration.rule import Rule
 from guardband.data.fingerprint import Prints, count_overlap
 from guardband.data.reference import Reference
 from guardband.data.table import Table
+from guardband.data.unlike import Seen
 from guardband.learning.learned import Learned
 from guardband.learning.training_rows import Array
 
@@ -22,6 +23,7 @@ class Fitted:
 
     The prints are fingerprints of the rows that trained, of those that ``fit`` held out, and of those that calibrated
     last. ``reference`` summarises the training rows, and ``params`` are the arguments that the model was fitted with.
+    ``seen`` is what the training rows held, None for a model of a file that does not say.
     """
 
     learned: Learned
@@ -32,6 +34,7 @@ class Fitted:
     calibration_prints: Prints
     reference: Reference
     params: Mapping[str, Any]
+    seen: Seen | None = None
 
     def predict(self, table: Table) -> Predicted:
         """Return what the networks predict in work units, as the rule is to see it."""

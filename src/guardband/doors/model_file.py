@@ -26,6 +26,7 @@ from guardband.calibration.summary import Summary
 from guardband.data.encoder import encoder_from_dict
 from guardband.data.reference import Reference
 from guardband.data.target import Target
+from guardband.data.unlike import Seen
 from guardband.doors.file_format import plain, read, rich, write
 from guardband.doors.fitted import Fitted
 from guardband.doors.network import GuardedNetwork, read_arguments
@@ -82,6 +83,7 @@ def save(
         "notes": None if calibrated is None else list(calibrated.notes),
         "certificate": None if calibrated is None else calibrated.certificate.to_dict(),
         "reference": fitted.reference.to_dict(),
+        "seen": None if fitted.seen is None else fitted.seen.to_dict(),
     }
     tensors = {WEIGHTS + name: t for name, t in learned.members.snapshot().items()}
     for name in PRINTS:
@@ -184,6 +186,7 @@ def _restore(model: IntervalRegressor, entries: Mapping[str, Any], tensors: Mapp
         **{name: tensors[name].numpy().view(np.uint64) for name in PRINTS},
         reference=Reference.from_dict(entries["reference"]),
         params=model.get_params(deep=False),
+        seen=None if entries.get("seen") is None else Seen.from_dict(entries["seen"]),
     )
     if entries["certificate"] is not None:
         arrays = {name.removeprefix(SUMMARY): t.numpy() for name, t in tensors.items() if name.startswith(SUMMARY)}

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import DataConversionWarning, NotFittedError
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, _get_feature_names, check_is_fitted, validate_data
 
 from guardband.bands.certificate import Certificate
 from guardband.bands.intervals import Intervals
@@ -20,15 +20,16 @@ from guardband.bands.levels import Level
 from guardband.bands.pav_promise import PavRule
 from guardband.calibration.calibrated import Calibrated, OnInsufficient
 from guardband.calibration.pav import Average
-from guardband.data.encoder import PlainNumbers
+from guardband.data.encoder import PlainNumbers, TableEncoder
 from guardband.data.fingerprint import count_overlap, fingerprints, refuse_overlap
 from guardband.data.reference import Reference
 from guardband.data.split import split_rows
 from guardband.data.table import Table, as_array, read_table
 from guardband.data.target import Transform, read_target
+from guardband.data.unlike import Seen
 from guardband.doors.fitted import Fitted, context_of
 from guardband.doors.progress import FitProgress
-from guardband.exceptions import warn
+from guardband.exceptions import MissingTargetWarning, UnlikeRowsWarning, warn
 from guardband.learning.architecture import Builder
 from guardband.learning.choice import sharpest
 from guardband.learning.learn import learn
@@ -176,12 +177,13 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> IntervalRegressor:
         """Train on D1 and, unless ``calibration_size`` is None, calibrate on D2.
 
-        ``sample_weight`` weighs training; the guarantee treats all rows alike.
+        ``sample_weight`` weighs training; the guarantee treats all rows alike. Rows whose ``y`` is missing are left
+        out. What a column is, numbers or categories, all rows decide.
         """
         options = FitOptions.of(self.get_params(deep=False))
-        table = read_table(X)
+        table = read_table(X).settled()
         validate_data(BaseEstimator(), X, skip_check_array=True)  # column names that cannot be kept are refused now
-        response = self.read_target(y, table.n_rows)
+        table, response, sample_weight = self._labelled(table, y, sample_weight)
         options.target.to_work(response)
         if options.architecture.builder is not None:
             PlainNumbers().encode(table)
@@ -220,6 +222,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             calibration_prints=prints[d2],
             reference=Reference.learn(table.take(d1), response[d1]),
             params=self.get_params(deep=False),
+            seen=Seen.learn(table.take(d1)),
         )
         if len(d2):
             fitted = fitted.calibrated_on(
@@ -232,13 +235,15 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def calibrate(self, X: Any, y: Any) -> IntervalRegressor:
-        """Calibrate on rows that are new to the network; replaces any calibration before."""
+        """Calibrate on rows that are new to the network; replaces any calibration before.
+
+        Rows whose ``y`` is missing are left out.
+        """
         check_is_fitted(self, "fitted_")
         for name in PROMISED:
             if repr(getattr(self, name)) != repr(self.fitted_.params[name]):
                 raise ValueError(f"{name} was changed after fit, and has no effect on a fitted model. Fit again.")
-        table = self.read_rows(X)
-        response = self.read_target(y, table.n_rows)
+        table, response, _ = self._labelled(self.read_rows(X), y)
         prints = fingerprints(table, response)
         refuse_overlap(prints, self.fitted_.training_prints)
         again = count_overlap(prints, self.fitted_.held_out_prints)
@@ -273,12 +278,31 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         confidence_level: Level | Sequence[Level] | None = None,
         alpha: Level | Sequence[Level] | None = None,
     ) -> Intervals:
-        """Return the ``Intervals`` of new rows, at other levels if asked for."""
+        """Return the ``Intervals`` of new rows, at other levels if asked for.
+
+        Rows unlike all training rows are counted in one ``UnlikeRowsWarning``, and marked in ``Intervals.unlike``.
+        """
         calibrated = self.calibration_.at(confidence_level, alpha)
         table = self.read_rows(X)
+        bands = self.intervals_of(table, calibrated)
+        seen = self.fitted_.seen
+        if seen is None:
+            return bands
+        found, columns = seen.compare(table)
+        words = found.in_words(lambda row: f"row {row:,}") if found.count else ""
+        if words:
+            warn(words, UnlikeRowsWarning)
+        return replace(bands, unlike_columns=columns, unlike_words=words)
+
+    def intervals_of(self, table: Table, calibrated: Calibrated | None = None) -> Intervals:
+        """Return the ``Intervals`` of rows that ``read_rows`` returned, without a look at how unusual they are.
+
+        ``calibrated`` is the rule at other levels than the model's own.
+        """
+        calibrated = calibrated or self.calibration_
         ends = calibrated.ends(self.fitted_.predict(table), context_of(table))
         ends = self.fitted_.learned.target.to_units(*ends)
-        return calibrated.intervals(ends, index=table.index, input_names=table.names)
+        return calibrated.intervals(ends, index=table.index, input_names=(*table.names, *table.extra))
 
     @property
     def certificate_(self) -> Certificate:
@@ -314,8 +338,11 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     # ------------------------------------------------------------------------------------- checks
 
-    def read_target(self, y: Any, n_rows: int) -> Array:
-        """Return the target of so many rows, ``(n,)``; what is no finite number is refused."""
+    def read_target(self, y: Any, n_rows: int, may_miss: bool = False) -> Array:
+        """Return the target of so many rows, ``(n,)``; what is no finite number is refused.
+
+        With ``may_miss`` missing values are NaN.
+        """
         if y is None:
             raise ValueError("IntervalRegressor requires y to be passed, but the target y is None.")
         array = as_array(y)
@@ -325,13 +352,38 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                 "A column-vector y was passed when a 1d array was expected.",
                 DataConversionWarning,
             )
-        return read_target(array, n_rows)
+        return read_target(array, n_rows, may_miss=may_miss)
 
     def read_rows(self, X: Any) -> Table:
-        """Return rows with the columns that the model was fitted on; others are refused."""
-        table = read_table(X)
-        validate_data(self, X, skip_check_array=True, reset=False)
-        return table
+        """Return rows with the columns that the model was fitted on, as what they were then.
+
+        Columns with names are found by them, in any order among others; arrays must have the same columns.
+        """
+        names = getattr(self, "feature_names_in_", None)
+        by_name = names is not None and _get_feature_names(X) is not None
+        table = read_table(X, list(names) if by_name and names is not None else None)
+        if not by_name:
+            validate_data(self, X, skip_check_array=True, reset=False)
+        encoder = self.fitted_.learned.encoder
+        return table.read_as(encoder.kinds) if isinstance(encoder, TableEncoder) else table
+
+    def _labelled(self, table: Table, y: Any, sample_weight: Any = None) -> tuple[Table, Array, Any]:
+        """Return the rows whose target is known, with their targets and weights; others are counted in a warning."""
+        response = self.read_target(y, table.n_rows, may_miss=True)
+        known = np.flatnonzero(~np.isnan(response))
+        missing = table.n_rows - len(known)
+        if not missing:
+            return table, response, sample_weight
+        if not len(known):
+            raise ValueError("The target y is missing in every row: pass rows whose target is known.")
+        warn(
+            f"{missing:,} of {table.n_rows:,} rows are left out because their target y is missing. Fill it in if you "
+            "know it.",
+            MissingTargetWarning,
+        )
+        if sample_weight is not None:
+            sample_weight = self._weights(sample_weight, table.n_rows)[known]
+        return table.take(known), response[known], sample_weight
 
     def _weights(self, sample_weight: Any, n_rows: int) -> Array:
         weight: Array = _check_sample_weight(sample_weight, np.empty((n_rows, 1)), dtype=np.float64)
