@@ -155,9 +155,8 @@ def _numbers(column: Any, target: str, disk: DiskTable) -> Any:
     numbers = column.cast(pa.float64(), safe=False)
     first = pc.index(pc.is_inf(numbers), True).as_py()
     if first >= 0:
-        raise ValueError(
-            f"The target {target!r} must hold finite numbers, found {numbers[first].as_py()} in {disk.place(first + 1)}."
-        )
+        found = f"{numbers[first].as_py()} in {disk.place(first + 1)}"
+        raise ValueError(f"The target {target!r} must hold finite numbers, found {found}.")
     return pc.if_else(pc.is_nan(numbers), pa.scalar(None, pa.float64()), numbers)
 
 

@@ -11,7 +11,6 @@ import typer
 from guardband.cli.console import Speaker
 from guardband.cli.options import TABLES, Device, Json, Quiet, SheetName, levels_in
 from guardband.cli.paths import need_writable
-from guardband.exceptions import UnlikeRowsWarning, warn
 from guardband.words import listed
 
 if TYPE_CHECKING:
@@ -35,9 +34,7 @@ def predict(
     ] = None,
     unlike: Annotated[
         bool,
-        typer.Option(
-            "--unlike", help="Add a column that names the columns in which a row is unlike all training rows."
-        ),
+        typer.Option("--unlike", help="Add a column: in which columns a row is unlike all training rows."),
     ] = False,
     sheet: SheetName = None,
     device: Device = "auto",
@@ -89,7 +86,7 @@ def predict(
     if place is not None:
         speaker.note(f"{found.n:,} rows in {seconds:.1f} s: {place} has {', '.join(added)} beside its own columns.")
     if found.count:
-        warn(found.in_words(disk.place), UnlikeRowsWarning)
+        speaker.warn(found.in_words(disk.place))
     speaker.tell_json(
         {
             "output": output,

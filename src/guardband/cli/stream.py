@@ -51,7 +51,7 @@ class Inputs:
 def predict_into(
     writer: Writer, model: IntervalRegressor, disk: DiskTable, inputs: Inputs, level: Any, marks_unlike: bool = False
 ) -> Iterator[tuple[Unlike, int]]:
-    """Write every row with its interval; yield after each batch what is known of the rows until then, and how much is done.
+    """Write every row with its interval; yield after each batch how unlike the rows so far are, and how much is done.
 
     Columns keep what they say: those of a CSV are text in every format, as their cells are written.
     ``marks_unlike`` adds a column of what is unlike the training rows.

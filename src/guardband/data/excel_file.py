@@ -69,8 +69,8 @@ def _read(loaded: Any, label: str) -> Sheet:
     nameless = [i for i, named in enumerate(known) if not named and not empty[i]]
     if any(i > 0 for i in nameless):  # the first is often a row number that another program wrote
         raise ValueError(
-            f"Some columns of {label} have no name, such as column {nameless[-1] + 1}: write a name into each cell of the "
-            "first row, and split merged cells."
+            f"Some columns of {label} have no name, such as column {nameless[-1] + 1}: write a name into each cell of "
+            "the first row, and split merged cells."
         )
     kept = [i for i in range(table.num_columns) if known[i] or not empty[i]]
     columns = [_moments(pa.nulls(len(table)) if empty[i] else table.column(i)) for i in kept]

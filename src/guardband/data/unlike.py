@@ -208,8 +208,10 @@ class Seen:
                     own = names[row] = names[row] or []
                     own.append(column.name)
                 if rows:
-                    examples = _examples(seen, column, rows, first_row)
-                    unusual = "" if reason == "missing" else seen.in_words
+                    is_missing = reason == "missing"
+                    first = (("missing", rows[0] + first_row),)
+                    examples = first if is_missing else _examples(seen, column, rows, first_row)
+                    unusual = "" if is_missing else seen.in_words
                     found.append(UnlikeCells(column.name, reason, unusual, len(rows), examples))
         labels = np.full(table.n_rows, "", dtype=object)
         count = 0
