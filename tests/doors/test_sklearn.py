@@ -6,6 +6,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import guardband as gb
 
 EXPECTED = {
+    "check_dataframe_column_names_consistency": (
+        "columns of a data frame are taken by name here, in any order and among others, as the command line does: only "
+        "columns that are missing are an error"
+    ),
     "check_sample_weight_equivalence_on_dense_data": (
         "weights are not repeated rows here: rows are split at random into training and calibration rows, batches are "
         "drawn at random, and the guarantee counts every calibration row once, whatever its weight"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 OLD_EXCEL = b"\xd0\xcf\x11\xe0"
-NOT_AVAILABLE = "Error(NA)"
+FAULT, NOT_AVAILABLE = "Error(", "Error(NA)"
 LOGGED_BY = "fastexcel.types.dtype"
 
 
@@ -95,14 +95,15 @@ def _is_filled(rows: pa.Table) -> Any:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    filled = pa.array([False] * len(rows))
+    filled = pa.array([False] * len(rows), pa.bool_())
     for column in rows.columns:
         filled = pc.or_(filled, column.is_valid())
     return filled
 
 
 def _remarks(faults: Any, names: list[str], kept: list[int], label: str) -> Iterator[str]:
-    found = [fault for fault in (faults.errors if faults else []) if NOT_AVAILABLE not in fault.detail]
+    every = faults.errors if faults else []
+    found = [fault for fault in every if FAULT in fault.detail and NOT_AVAILABLE not in fault.detail]
     if found:
         row, column = found[0].offset_position
         name = names[kept.index(column)] if column in kept else f"column {column + 1}"

@@ -32,10 +32,11 @@ def paths_in(given: Sequence[str]) -> list[str]:
         raise ValueError("Standard input (-) is a table alone: name either files or -.")
     known: dict[str, str] = {}
     for path in paths:
-        first = known.setdefault(os.path.realpath(path), path)
-        if first is not path:
-            same = "is named twice" if first == path else f"is the same file as {first}"
+        real = os.path.realpath(path)
+        if real in known:
+            same = "is named twice" if known[real] == path else f"is the same file as {known[real]}"
             raise ValueError(f"{path} {same}, and its rows would count twice: name it once.")
+        known[real] = path
     return paths
 
 
@@ -85,19 +86,18 @@ def _joined(disks: list[DiskTable]) -> DiskTable:
 def _need_same_columns(first: DiskTable, other: DiskTable) -> None:
     missing = [name for name in first.names if name not in other.names]
     if missing:
-        raise ValueError(f"{other.label} lacks {listed(missing)}, which {first.label} has: {SAME}")
+        words = f"{other.label} lacks {listed(missing)}, which {first.label} has"
+        raise ValueError(f"{words}: add that, or leave the file out.")
     extra = [name for name in other.names if name not in first.names]
     if extra:
-        raise ValueError(f"{other.label} has {listed(extra)}, which {first.label} lacks: {SAME}")
+        words = f"{other.label} has {listed(extra)}, which {first.label} lacks"
+        raise ValueError(f"{words}: remove that, or leave the file out.")
     if first.is_text != other.is_text or first.is_sheet != other.is_sheet:
         raise ValueError(f"{first.label} and {other.label} have different formats: save all files in one format.")
     if first.decimal_comma != other.decimal_comma:
         raise ValueError(
             f"{first.label} and {other.label} separate their cells by different signs: save both with the same one."
         )
-
-
-SAME = "files of one table must have the same columns."
 
 
 def _common_schema(disks: list[DiskTable]) -> pa.Schema | None:

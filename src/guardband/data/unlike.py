@@ -118,7 +118,8 @@ class SeenCategories:
     def example(self, column: Column, row: int) -> str:
         """Return a cell in words."""
         (cell,) = categories_from(column.take_row(row))
-        return repr(cell if cell is None or len(cell) <= LONGEST else f"{cell[: LONGEST - 1]}…")
+        assert cell is not None
+        return cell if len(cell) <= LONGEST else f"{cell[: LONGEST - 1]}…"
 
 
 @dataclass(frozen=True)
@@ -168,6 +169,7 @@ class Unlike:
         for own in self.cells[:MOST_COLUMNS]:
             rows = "1 row" if own.count == 1 else f"{own.count:,} rows"
             value, row = own.examples[0]
+            value = repr(value) if own.reason == "category" else value
             if own.reason == "missing":
                 where = "in every row" if own.count == self.n > 1 else f"in {rows}, such as {place(row)}"
                 parts.append(f"{own.column!r} is missing {where}, and never was in training.")

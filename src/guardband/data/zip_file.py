@@ -48,7 +48,7 @@ def only_member(file: IO[bytes], label: str) -> IO[bytes]:
 def damaged(label: str, error: Exception) -> ValueError:
     """Return what to say of a zip file that cannot be unpacked."""
     reason = str(error).split("\n")[0].rstrip(".") or "it ends too early"
-    return ValueError(f"{label} is a damaged zip file, or cut short: {reason}. Copy or download it again.")
+    return ValueError(f"{label} is a damaged zip or Excel file, or cut short: {reason}. Copy or download it again.")
 
 
 def _opened(file: IO[bytes], label: str) -> zipfile.ZipFile:
