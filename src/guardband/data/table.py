@@ -202,7 +202,8 @@ def _frame_column(name: str, series: Any) -> Column:
         return Column(name, _doubles(series.dt.timestamp("us")) / DAY_US, kind)
     if kind in ("number", "boolean") and not is_temporal:
         return Column(name, _doubles(series), kind)
-    column = _cells(name, series.to_list(), as_text=kind == "category")
+    is_object = str(getattr(nw.to_native(series), "dtype", "")) == "object"  # also of pandas' text: its cells decide
+    column = _cells(name, series.to_list(), as_text=kind == "category" and not is_object)
     return Column(name, numbers_from(column)) if is_temporal else column
 
 

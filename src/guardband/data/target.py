@@ -31,7 +31,7 @@ def read_target(y: Any, n_rows: int, first_row: int = 0, may_miss: bool = False)
     try:
         if array.dtype.kind in "mM":
             raise TypeError("dates and durations have no unit of length")
-        values = numbers_of_objects(array) if array.dtype == object else array.astype(np.float64, copy=False)
+        values = numbers_of_objects(array) if array.dtype.kind in "OU" else array.astype(np.float64, copy=False)
     except (TypeError, ValueError) as error:
         raise ValueError(f"y must hold numbers, found {array.dtype} values: {error}.") from None
     if len(values) != n_rows:
