@@ -123,8 +123,8 @@ def fit(
     if output is None:
         if paths[0] == STANDARD:
             raise ValueError("A table from standard input has no name: name the model by -o MODEL.")
-        name = Path(paths[0]).name.removesuffix(".gz").removesuffix(".zip")
-        output = Path(Path(name).stem + ENDING)
+        name = Path(paths[0]).name.removesuffix(".gz")
+        output = Path(Path(name.removesuffix(".zip") if name.endswith(".csv.zip") else name).stem + ENDING)
     if no_report and report is not None:
         raise ValueError("--no-report and --report exclude each other: give one of them.")
     page = None if no_report else report or output.parent / f"{output.stem}.html"
