@@ -123,6 +123,16 @@ def _chosen(frame: nw.DataFrame[Any], names: Sequence[str]) -> tuple[nw.DataFram
     return frame.select(list(names)), tuple(name for name in given if name not in known)
 
 
+def take_rows(values: Any, rows: NDArray[np.intp]) -> Any:
+    """Return some rows of a table, a series or an array, as what it is; None is none of any rows."""
+    if values is None:
+        return None
+    native = nw.from_native(from_tensor(values), eager_only=True, allow_series=True, pass_through=True)
+    if isinstance(native, nw.DataFrame | nw.Series):
+        return nw.to_native(native[rows.tolist()])
+    return as_array(values)[rows]
+
+
 def from_tensor(values: Any) -> Any:
     """Return a torch tensor as a numpy array, anything else as it is."""
     if not hasattr(values, "detach"):

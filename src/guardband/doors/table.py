@@ -24,7 +24,7 @@ from guardband.data.encoder import PlainNumbers, TableEncoder
 from guardband.data.fingerprint import count_overlap, fingerprints, refuse_overlap
 from guardband.data.reference import Reference
 from guardband.data.split import split_rows
-from guardband.data.table import Table, as_array, read_table
+from guardband.data.table import Table, as_array, read_table, take_rows
 from guardband.data.target import Transform, read_target
 from guardband.data.unlike import Seen
 from guardband.doors.fitted import Fitted, context_of
@@ -183,7 +183,9 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         options = FitOptions.of(self.get_params(deep=False))
         table = read_table(X).settled()
         validate_data(BaseEstimator(), X, skip_check_array=True)  # column names that cannot be kept are refused now
-        table, response, sample_weight = self._labelled(table, y, sample_weight)
+        if sample_weight is not None:
+            sample_weight = self._weights(sample_weight, table.n_rows)
+        X, table, response, sample_weight = self._labelled(X, table, y, sample_weight)
         options.target.to_work(response)
         if options.architecture.builder is not None:
             PlainNumbers().encode(table)
@@ -243,7 +245,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         for name in PROMISED:
             if repr(getattr(self, name)) != repr(self.fitted_.params[name]):
                 raise ValueError(f"{name} was changed after fit, and has no effect on a fitted model. Fit again.")
-        table, response, _ = self._labelled(self.read_rows(X), y)
+        X, table, response = self._labelled(X, self.read_rows(X), y)
         prints = fingerprints(table, response)
         refuse_overlap(prints, self.fitted_.training_prints)
         again = count_overlap(prints, self.fitted_.held_out_prints)
@@ -367,13 +369,16 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         encoder = self.fitted_.learned.encoder
         return table.read_as(encoder.kinds) if isinstance(encoder, TableEncoder) else table
 
-    def _labelled(self, table: Table, y: Any, sample_weight: Any = None) -> tuple[Table, Array, Any]:
-        """Return the rows whose target is known, with their targets and weights; others are counted in a warning."""
+    def _labelled(self, X: Any, table: Table, y: Any, *beside: Any) -> tuple[Any, ...]:
+        """Return the rows whose target is known, with their targets and what else lies beside each row.
+
+        Others are counted in a warning. ``table`` is what was read of ``X``.
+        """
         response = self.read_target(y, table.n_rows, may_miss=True)
         known = np.flatnonzero(~np.isnan(response))
         missing = table.n_rows - len(known)
         if not missing:
-            return table, response, sample_weight
+            return X, table, response, *beside
         if not len(known):
             raise ValueError("The target y is missing in every row: pass rows whose target is known.")
         warn(
@@ -381,9 +386,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             "know it.",
             MissingTargetWarning,
         )
-        if sample_weight is not None:
-            sample_weight = self._weights(sample_weight, table.n_rows)[known]
-        return table.take(known), response[known], sample_weight
+        return take_rows(X, known), table.take(known), response[known], *(take_rows(own, known) for own in beside)
 
     def _weights(self, sample_weight: Any, n_rows: int) -> Array:
         weight: Array = _check_sample_weight(sample_weight, np.empty((n_rows, 1)), dtype=np.float64)
