@@ -33,7 +33,7 @@ PUBLIC = {
     *("Context", "Cut", "Head", "Method", "NetworkSpec", "Predicted", "Promise", "Request", "Score"),
     *("ModelFileError", "OverlapError", "InsufficientCalibrationError"),
     *("InsufficientCalibrationWarning", "DegenerateBandWarning", "RepeatedRowsWarning"),
-    *("SlowTrainingWarning", "TargetWarning"),
+    *("SlowTrainingWarning", "TargetWarning", "MissingTargetWarning", "UnlikeRowsWarning"),
 }
 
 

@@ -32,13 +32,16 @@ if TYPE_CHECKING:
     from guardband.doors.table import IntervalRegressor as IntervalRegressor
     from guardband.doors.train import train as train
     from guardband.exceptions import DegenerateBandWarning as DegenerateBandWarning
+    from guardband.exceptions import DependentRowsWarning as DependentRowsWarning
     from guardband.exceptions import InsufficientCalibrationError as InsufficientCalibrationError
     from guardband.exceptions import InsufficientCalibrationWarning as InsufficientCalibrationWarning
+    from guardband.exceptions import MissingTargetWarning as MissingTargetWarning
     from guardband.exceptions import ModelFileError as ModelFileError
     from guardband.exceptions import OverlapError as OverlapError
     from guardband.exceptions import RepeatedRowsWarning as RepeatedRowsWarning
     from guardband.exceptions import SlowTrainingWarning as SlowTrainingWarning
     from guardband.exceptions import TargetWarning as TargetWarning
+    from guardband.exceptions import UnlikeRowsWarning as UnlikeRowsWarning
     from guardband.methods.method import Method as Method
     from guardband.methods.method import NetworkSpec as NetworkSpec
     from guardband.methods.method import Request as Request
@@ -50,6 +53,7 @@ _HOME = {
     "Context": "guardband.bands.predicted",
     "Cut": "guardband.calibration.cut",
     "DegenerateBandWarning": "guardband.exceptions",
+    "DependentRowsWarning": "guardband.exceptions",
     "GuardedNetwork": "guardband.doors.network",
     "Head": "guardband.nn.heads",
     "InsufficientCalibrationError": "guardband.exceptions",
@@ -57,6 +61,7 @@ _HOME = {
     "IntervalRegressor": "guardband.doors.table",
     "Intervals": "guardband.bands.intervals",
     "Method": "guardband.methods.method",
+    "MissingTargetWarning": "guardband.exceptions",
     "ModelFileError": "guardband.exceptions",
     "NetworkSpec": "guardband.methods.method",
     "OverlapError": "guardband.exceptions",
@@ -67,6 +72,7 @@ _HOME = {
     "Score": "guardband.calibration.score",
     "SlowTrainingWarning": "guardband.exceptions",
     "TargetWarning": "guardband.exceptions",
+    "UnlikeRowsWarning": "guardband.exceptions",
     "calibrate": "guardband.doors.network",
     "export_onnx": "guardband.doors.export",
     "load": "guardband.doors.model_file",

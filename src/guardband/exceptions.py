@@ -7,6 +7,9 @@
     └── OverlapError                    calibration rows were already used for training
     UserWarning
     ├── InsufficientCalibrationWarning  too few calibration rows: the interval is the whole line
+    ├── MissingTargetWarning            rows without a target were left out
+    ├── UnlikeRowsWarning               new rows are unlike all training rows
+    ├── DependentRowsWarning            rows may depend on each other, so that the promise may not hold
     ├── DegenerateBandWarning           a side of the band has no width, or the mean lies outside the band
     ├── RepeatedRowsWarning             calibration rows come more than once
     ├── SlowTrainingWarning             networks train slower than they could, and why
@@ -50,8 +53,20 @@ class InsufficientCalibrationWarning(UserWarning):
     """There are too few calibration rows: the interval is the whole line."""
 
 
+class MissingTargetWarning(UserWarning):
+    """Rows were left out because their target is missing."""
+
+
+class UnlikeRowsWarning(UserWarning):
+    """New rows are unlike all training rows: the promise says little about rows such as these."""
+
+
 class DegenerateBandWarning(UserWarning):
     """A side of the band collapsed: a dead ReLU ordering, or a mean outside the band."""
+
+
+class DependentRowsWarning(UserWarning):
+    """Rows may depend on each other, by a column or in time: new rows may be covered less often than promised."""
 
 
 class RepeatedRowsWarning(UserWarning):

@@ -1,4 +1,5 @@
 import json
+import zipfile
 from dataclasses import replace
 
 import numpy as np
@@ -8,6 +9,8 @@ from pyarrow import csv, parquet
 
 import guardband as gb
 from cli_tables import awkward_table, small_table
+from excel_files import write_xlsx
+from guardband.doors.model_file import read_report
 
 pytest.importorskip("guardband.report.page")
 
@@ -146,6 +149,34 @@ def test_a_model_is_called_as_its_table(command, here, name):
             csv.write_csv(table, file)
     said = command("fit", name, "-t", "price", "--preset", "fast", "--json", "-q")
     assert (said.json["model"], said.json["report"]) == ("sales.2023.guardband", "sales.2023.html")
+
+
+@pytest.mark.parametrize("name", ["sales.2023.zip", "sales.2023.csv.zip", "sales.2023.xlsx"])
+def test_sheets_and_zip_files_are_fitted_as_their_csv_is(command, here, name):
+    table = small_table(100)
+    csv.write_csv(table, "t.csv")
+    if name.endswith("xlsx"):
+        write_xlsx(name, {"Sales": [table.column_names, *(list(row.values()) for row in table.to_pylist())]})
+    else:
+        with zipfile.ZipFile(name, "w") as file:
+            file.write("t.csv")
+    said = [command("fit", own, "-t", "price", "--preset", "fast", "--json", "-q").json for own in ("t.csv", name)]
+    assert (said[1]["model"], said[1]["report"]) == ("sales.2023.guardband", "sales.2023.html")
+    assert [row["point"] for row in said[0]["sample"]] == [row["point"] for row in said[1]["sample"]]
+
+
+def test_several_files_are_fitted_as_one_table(command, here):
+    table = small_table(200)
+    csv.write_csv(table, "all.csv")
+    csv.write_csv(table[:90], "p-1.csv")
+    csv.write_csv(table[90:].select(table.column_names[::-1]), "p-2.csv")
+    fit = ["fit", "-t", "price", "--preset", "fast", "--json", "-q"]
+    whole, parts = command(*fit, "all.csv").json, command(*fit, "p-1.csv", "p-2.csv").json
+    assert (parts["model"], parts["rows"], parts["sample"]) == ("p-1.guardband", whole["rows"], whole["sample"])
+    assert read_report("p-1.guardband")["origin"]["source"] == "2 files, p-1.csv to p-2.csv"
+    said = command("audit", "p-1.guardband", "p-*.csv", "--json")
+    assert said.json["levels"][0]["n"] == 200
+    assert "p-1.csv is named twice" in command(*fit, "p-1.csv", "p-*.csv").complaint
 
 
 def test_columns_of_little_use_are_mentioned(command, here):

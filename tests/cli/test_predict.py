@@ -3,13 +3,16 @@ import gzip
 import io
 import subprocess
 import sys
+import zipfile
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
+from pyarrow.csv import write_csv
 
 import guardband as gb
+from excel_files import write_xlsx
 from guardband.data import csv_file
 
 
@@ -175,3 +178,71 @@ def test_bytes_of_parquet_are_text_in_csv(command, small_model, tmp_path):
         parquet.write_table(table, tmp_path / "t.parquet")
         said = command("predict", small_model.model_path, tmp_path / "t.parquet", "-q")
         assert [row["name"] for row in rows_of(said.out)] == ["Köln", "Köln"]
+
+
+def unlike_table(small_model):
+    """Return rows of which the third and the last are unlike all training rows, and no row has a day."""
+    rows = small_model.table.drop_columns("price")[:40].to_pylist()
+    rows[2]["town"], rows[39]["size"] = "Bern", 1e9
+    return pa.Table.from_pylist([row | {"day": ""} for row in rows])
+
+
+def test_rows_unlike_training_are_said_in_one_line_over_all_batches(command, small_model, tmp_path, monkeypatch):
+    monkeypatch.setattr(csv_file, "BLOCK", 200)
+    write_csv(unlike_table(small_model), tmp_path / "t.csv")
+    said = command("predict", small_model.model_path, tmp_path / "t.csv", "-o", tmp_path / "o.csv", "-q", "--json")
+    (line,) = said.err.splitlines()
+    assert line.startswith("Warning: 40 of 40 rows are unlike all training rows. ")
+    assert f"'town': 1 row with a category that training did not have, such as 'Bern' in row 3 of {tmp_path}" in line
+    assert f"such as 1e+09 in row 40 of {tmp_path}" in line
+    assert "'day' is missing in every row, and never was in training." in line
+    assert line.endswith("Check these rows: the promise is about rows like the training rows.")
+    found = said.json["unlike"]
+    assert (found["rows"], found["of"]) == (40, 40)
+    assert {own["column"]: (own["reason"], own["rows"], own["examples"][0]) for own in found["columns"]} == {
+        "town": ("category", 1, {"value": "Bern", "row": 3}),
+        "size": ("number", 1, {"value": "1e+09", "row": 40}),
+        "day": ("missing", 40, {"value": "missing", "row": 1}),
+    }
+    assert "unlike" not in rows_of((tmp_path / "o.csv").read_text())[0]
+
+
+def test_a_column_says_what_is_unlike_on_request(command, small_model, tmp_path):
+    table = unlike_table(small_model)
+    write_csv(table, tmp_path / "t.csv")
+    said = command("predict", small_model.model_path, tmp_path / "t.csv", "--unlike")
+    marks = [row["unlike"] for row in rows_of(said.out)]
+    assert (marks[0], marks[2], marks[39]) == ("day", "town, day", "size, day")
+    said = command("predict", small_model.model_path, small_model.path, "--unlike", "-q")
+    assert {row["unlike"] for row in rows_of(said.out)} == {""}
+    assert said.err == ""
+
+
+def test_several_files_sheets_and_zip_files_are_one_table(command, small_model, tmp_path):
+    whole = command("predict", small_model.model_path, small_model.path, "-q").out
+    table, lines = small_model.table, small_model.path.read_text().splitlines(keepends=True)
+    (tmp_path / "p-1.csv").write_text("".join(lines[:200]))
+    (tmp_path / "p-2.csv").write_text("".join(lines[:1] + lines[200:]))
+    assert command("predict", small_model.model_path, tmp_path / "p-*.csv", "-q").out == whole
+    two = command("predict", small_model.model_path, tmp_path / "p-1.csv", tmp_path / "p-2.csv", "-q", "-o", "-")
+    assert two.out == whole
+    with zipfile.ZipFile(tmp_path / "t.zip", "w") as file:
+        file.write(small_model.path, "t.csv")
+    assert command("predict", small_model.model_path, tmp_path / "t.zip", "-q").out == whole
+    cells = [table.column_names, *(list(row.values()) for row in table.to_pylist())]
+    write_xlsx(tmp_path / "t.xlsx", {"About": [["x"], [1]], "Rows": cells})
+    said = command("predict", small_model.model_path, tmp_path / "t.xlsx", "--sheet", "Rows", "-q")
+    assert [row["upper"] for row in rows_of(said.out)] == [row["upper"] for row in rows_of(whole)]
+    again = command("predict", small_model.model_path, tmp_path / "p-1.csv", "-o", tmp_path / "p-1.csv")
+    assert "is read by this command" in again.complaint
+
+
+def test_nothing_is_written_if_one_of_several_files_is_bad(command, small_model, tmp_path):
+    lines = small_model.path.read_text().splitlines(keepends=True)
+    (tmp_path / "p-1.csv").write_text("".join(lines))
+    (tmp_path / "p-2.csv").write_text(lines[0] + "one,Wien,2024-01-01,yes,5\n")
+    said = command("predict", small_model.model_path, tmp_path / "p-*.csv", "-o", tmp_path / "out.csv", "-q")
+    assert (
+        f"'size' held numbers when the model was fitted, found 'one' in row 1 of {tmp_path}/p-2.csv" in said.complaint
+    )
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["p-1.csv", "p-2.csv"]

@@ -95,7 +95,8 @@ def test_the_network_outside_python_reads_dates_and_indices_alike():
     model = gb.IntervalRegressor(preset="fast", hidden=(8,), max_epochs=2, random_state=0).fit(rows, y)
     network = model.as_network()
     new = rows.assign(shop=["unheard of", *rows["shop"][1:]])
-    bands = model.predict_interval(new)
+    with pytest.warns(gb.UnlikeRowsWarning, match="such as 'unheard of' in row 0"):
+        bands = model.predict_interval(new)
     np.testing.assert_allclose(network(network.rows(new))[:, 0], bands.lower, rtol=1e-4, atol=1e-4)
 
 

@@ -191,7 +191,7 @@ def test_long_cells_and_long_files_of_any_line_end_have_a_head(tmp_path):
         (b"a,b\n", "no rows"),
         (b"a,b\n1,2\n3\n", "line 3 has 1 cell, but the header has 2"),
         (b"a,b\n1,2\n3,4,5\n", "line 3 has 3 cells, but the header has 2"),
-        (b"PK\x03\x04....", "Excel or zip"),
+        (b"PK\x03\x04....", "is a damaged zip or Excel file, or cut short"),
         (b"\x00\x01\x02", "is not a table"),
         (b"PAR1....", "begins as Parquet, but cannot be read"),
         (b"ARROW1..", "begins as Arrow, but cannot be read"),

@@ -9,7 +9,7 @@ import torch
 from scipy.sparse import csr_array
 
 from guardband.data.encoder import PlainNumbers, TableEncoder
-from guardband.data.table import read_table
+from guardband.data.table import read_table, take_rows
 
 COLUMNS = {
     "number": [1.5, None, 3.0],
@@ -40,6 +40,25 @@ def test_categoricals_are_categories_even_of_numbers_written_as_text():
     assert as_lists(read_table(pl.DataFrame({"c": ["a", "b"]}, schema={"c": pl.Categorical}))) == {
         "c": ("category", ["a", "b"])
     }
+
+
+@pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_some_rows_of_any_library_are_those_rows(library):
+    rows = np.array([0, 2])
+    own = library({"number": [1.5, 2.5, 3.0], "town": ["Wien", None, "Graz"]})
+    assert as_lists(read_table(take_rows(own, rows))) == {
+        "number": ("number", [1.5, 3.0]),
+        "town": ("category", ["Wien", "Graz"]),
+    }
+    series = own["number"]
+    assert np.asarray(take_rows(series, rows)).tolist() == [1.5, 3.0]
+
+
+def test_some_rows_of_arrays_and_lists_are_those_rows():
+    rows = np.array([0, 2])
+    for own in (np.arange(6).reshape(3, 2), torch.arange(6).reshape(3, 2), [[0, 1], [2, 3], [4, 5]]):
+        assert take_rows(own, rows).tolist() == [[0, 1], [4, 5]]
+    assert take_rows(None, rows) is None
 
 
 def encoded(X):

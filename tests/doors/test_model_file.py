@@ -79,7 +79,7 @@ def test_a_loaded_model_has_its_arguments_and_goes_on(saved):
     assert (later.upper == model.predict_interval(frame, confidence_level=0.8).upper).all()
     with pytest.raises(gb.OverlapError):
         loaded.calibrate(frame, y)
-    with pytest.raises(ValueError, match="now missing"):
+    with pytest.raises(ValueError, match="X lacks 1 of the model's 2 columns"):
         loaded.predict(frame[["a"]])
     rng = np.random.default_rng(1)
     loaded.calibrate(frame.assign(a=rng.standard_normal(400)), rng.standard_normal(400))

@@ -9,11 +9,12 @@ import typer
 
 from guardband.cli.console import Speaker, complain, table
 from guardband.cli.exit_codes import REFUSED, exit_code
-from guardband.cli.options import Device, Json, Quiet, need_column, need_roles
+from guardband.cli.options import TABLES, Device, Json, Quiet, SheetName, need_column, need_roles
 from guardband.cli.paths import need_writable
 
 if TYPE_CHECKING:
     from guardband.cli.labelled import Labelled
+    from guardband.data.disk import DiskTable
     from guardband.doors.table import IntervalRegressor
 
 MOST_COLUMNS, MOST_PLACES = 8, 3
@@ -22,13 +23,7 @@ SHOWN = ("group", "time", "size", "width")
 
 def audit(
     model_path: Annotated[Path, typer.Argument(metavar="MODEL", help="What fit wrote.")],
-    table_path: Annotated[
-        str,
-        typer.Argument(
-            metavar="TABLE",
-            help="Rows with known outcomes: CSV (also .gz), Parquet, Arrow; - for CSV on standard input.",
-        ),
-    ],
+    table_paths: Annotated[list[str], typer.Argument(metavar="TABLE...", help=f"Rows with known outcomes: {TABLES}")],
     target: Annotated[
         str | None,
         typer.Option(
@@ -50,6 +45,7 @@ def audit(
     force: Annotated[
         bool, typer.Option("--force", help="Show the audit of rows that trained or calibrated the model, too.")
     ] = False,
+    sheet: SheetName = None,
     device: Device = "auto",
     quiet: Quiet = False,
     as_json: Json = False,
@@ -69,15 +65,18 @@ def audit(
     """
     from guardband.audit.audit import audit as judge
     from guardband.audit.verdict import used_before
+    from guardband.data.several import open_tables, paths_in
     from guardband.doors.model_file import save
     from guardband.report.document import document
     from guardband.report.page import write_report
 
     speaker = Speaker(quiet, as_json)
-    need_writable((recalibrate, report), (model_path, table_path))
+    paths = paths_in(table_paths)
+    need_writable((recalibrate, report), (model_path, *paths))
     if not 0 < significance < 1:
         raise ValueError(f"significance must lie strictly between 0 and 1, found {significance}.")
-    model, rows = _read(model_path, table_path, target, group, time, device, speaker)
+    disk = open_tables(paths, sheet)
+    model, rows = _read(model_path, disk, target, group, time, device, speaker)
     evidence = rows.evidence(model)
     used = used_before(evidence)
     if used is not None and not force:
@@ -107,7 +106,7 @@ def audit(
 
 def _read(
     model_path: Path,
-    table_path: str,
+    disk: DiskTable,
     target: str | None,
     group: str | None,
     time: str | None,
@@ -117,10 +116,8 @@ def _read(
     from guardband.cli.labelled import read_labelled
     from guardband.cli.provenance import target_of
     from guardband.cli.stream import Inputs
-    from guardband.data.disk import open_table
     from guardband.doors.model_file import load
 
-    disk = open_table(table_path)
     model = load(model_path, device=device)
     inputs = Inputs.of(model, disk)
     own = target_of(model_path, target, list(inputs.kinds), disk.names)

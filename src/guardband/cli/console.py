@@ -43,6 +43,10 @@ class Speaker:
         if not self.quiet:
             _print(self.err, thing)
 
+    def warn(self, words: str) -> None:
+        """Say what to beware of, even if quiet."""
+        print(f"Warning: {words}", file=sys.stderr)
+
     def tell(self, thing: Any = "") -> None:
         """Say a part of the result in words or as a table, unless it is told as JSON."""
         if not self.as_json:

@@ -13,9 +13,11 @@ import typer
 from guardband.cli.console import Speaker, complain
 from guardband.cli.exit_codes import DONE, REFUSED, exit_code
 from guardband.cli.options import (
+    TABLES,
     Device,
     Json,
     Quiet,
+    SheetName,
     columns_in,
     levels_in,
     need_no_copy,
@@ -48,9 +50,7 @@ def _methods(incomplete: str) -> list[str]:
 
 
 def fit(
-    table_path: Annotated[
-        str, typer.Argument(metavar="TABLE", help="CSV (also .gz), Parquet, Arrow; - for CSV on standard input.")
-    ],
+    table_paths: Annotated[list[str], typer.Argument(metavar="TABLE...", help=TABLES)],
     target: Annotated[str, typer.Option("--target", "-t", metavar="COL", help="The column to predict.")],
     output: Annotated[
         Path | None,
@@ -145,6 +145,7 @@ def fit(
     ] = 0.1,
     report: Annotated[Path | None, typer.Option(metavar="PAGE", help="The report page; else beside the model.")] = None,
     no_report: Annotated[bool, typer.Option("--no-report", help="Write no page.")] = False,
+    sheet: SheetName = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -160,19 +161,21 @@ def fit(
 
     Example: `guardband fit sales.csv --target price --drop id,notes --level 0.8,0.95`
     """
-    from guardband.data.disk import open_table
     from guardband.data.files import STANDARD
+    from guardband.data.several import open_tables, paths_in
     from guardband.data.transforms import NAMED
 
     speaker = Speaker(quiet, as_json)
+    paths = paths_in(table_paths)
     if output is None:
-        if table_path == STANDARD:
+        if paths[0] == STANDARD:
             raise ValueError("A table from standard input has no name: name the model by -o MODEL.")
-        output = Path(Path(Path(table_path).name.removesuffix(".gz")).stem + ENDING)
+        name = Path(paths[0]).name.removesuffix(".gz")
+        output = Path(Path(name.removesuffix(".zip") if name.endswith(".csv.zip") else name).stem + ENDING)
     if no_report and report is not None:
         raise ValueError("--no-report and --report exclude each other: give one of them.")
     page = None if no_report else report or output.parent / f"{output.stem}.html"
-    need_writable((output, page), (table_path,))
+    need_writable((output, page), paths)
     if split_by_time and time is None:
         raise ValueError("--split-by-time needs to know the column of time: name it by --time.")
     if log and transform not in (None, "log"):
@@ -184,7 +187,7 @@ def fit(
     target_options["integer"] = integer
     model = _asked(method, levels, guarantee, delta, preset, seed, device, speaker, **target_options)
 
-    disk = open_table(table_path)
+    disk = open_tables(paths, sheet)
     dropped, keys = columns_in(drop or [], disk.names), columns_in(split_by or [], disk.names)
     model.split_by = keys or ([] if independent_rows else None)
     named = [(group, "--group"), (weight, "--weight"), (time, "--time"), *((name, "--drop") for name in dropped)]

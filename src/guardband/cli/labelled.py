@@ -39,6 +39,7 @@ class Labelled:
     weight: str | None = None
     split_by: tuple[str, ...] = ()
     entities: Entities | None = None
+    disk: DiskTable | None = None
 
     @property
     def n(self) -> int:
@@ -70,8 +71,9 @@ class Labelled:
                 f"The column {name!r} must hold numbers or dates in every row, found {_in_words(column.type)}."
             )
         if column.null_count:
-            row = self.row_numbers[column.is_null().index(True).as_py()]
-            raise ValueError(f"The column {name!r} has a missing value in row {row:,}: fill it in, or remove the row.")
+            row = int(self.row_numbers[column.is_null().index(True).as_py()])
+            where = f"row {row:,}" if self.disk is None else self.disk.place(row)
+            raise ValueError(f"The column {name!r} has a missing value in {where}: fill it in, or remove the row.")
         if kind == "date":
             column = column.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
         values: NDArray[np.float64] = column.cast(pa.float64(), safe=False).to_numpy()
@@ -130,7 +132,7 @@ def read_labelled(
     row_numbers = np.flatnonzero(np.asarray(outcome.is_valid())) + 1
     entities = entities_of_columns(read_table(table.select(list(split_by))).columns) if split_by else None
     roles = (target, group, time, weight, tuple(split_by), entities)
-    return Labelled(pa.table(table), row_numbers, tuple(features), *roles)
+    return Labelled(pa.table(table), row_numbers, tuple(features), *roles, disk)
 
 
 def _need_time(column: Any, time: str) -> None:
@@ -154,18 +156,15 @@ def _numbers(column: Any, target: str, disk: DiskTable) -> Any:
             column = pa.chunked_array([column_of(cells, "number", disk.decimal_comma)])
         except CellError as error:
             raise ValueError(
-                f"The target {target!r} must hold numbers, found {error.text!r} in row {error.index + 1:,} of "
-                f"{disk.label}."
+                f"The target {target!r} must hold numbers, found {error.text!r} in {disk.place(error.index + 1)}."
             ) from None
     if _kind(column) not in ("number", "boolean"):
         raise ValueError(f"The target {target!r} must hold numbers, found {column.type}.")
     numbers = column.cast(pa.float64(), safe=False)
     first = pc.index(pc.is_inf(numbers), True).as_py()
     if first >= 0:
-        raise ValueError(
-            f"The target {target!r} must hold finite numbers, found {numbers[first].as_py()} in row {first + 1:,} of "
-            f"{disk.label}."
-        )
+        found = f"{numbers[first].as_py()} in {disk.place(first + 1)}"
+        raise ValueError(f"The target {target!r} must hold finite numbers, found {found}.")
     return pc.if_else(pc.is_nan(numbers), pa.scalar(None, pa.float64()), numbers)
 
 

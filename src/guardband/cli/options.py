@@ -15,6 +15,11 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but the 
 Json = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object, for scripts.")]
 Device = Annotated[str, typer.Option(help="auto (a GPU if there is one), cpu, cuda, or any name that torch knows.")]
 
+SheetName = Annotated[
+    str | None, typer.Option("--sheet", metavar="NAME", help="The sheet of an Excel file; else the first with cells.")
+]
+TABLES = "CSV (also .gz, .zip), Parquet, Arrow, Excel; several files of one table; - for CSV on standard input."
+
 
 def names_in(given: Iterable[str]) -> list[str]:
     """Return names that were given one by one or with commas between them.

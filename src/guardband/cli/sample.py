@@ -20,7 +20,7 @@ SHOWN_FEATURES = 3
 def sample_of(model: IntervalRegressor, rows: Labelled) -> list[dict[str, Any]]:
     """Return a few rows from all over a table: inputs, point, intervals by level, and outcome."""
     few = rows.take(np.linspace(0, rows.n - 1, min(SAMPLE, rows.n)).round().astype(np.intp))
-    bands = model.predict_interval(few.X)
+    bands = model.intervals_of(model.read_rows(few.X))
     names, outcomes = list(few.features[:SHOWN_FEATURES]), few.y.to_list()
     lower, upper = bands.per_level()
     level = bands.confidence_level

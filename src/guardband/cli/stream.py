@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from guardband.data.disk import DiskTable, typed
 from guardband.data.kinds import Kind
 from guardband.data.text_cells import as_text
+from guardband.data.unlike import Unlike
 from guardband.words import listed
 
 if TYPE_CHECKING:
@@ -48,28 +49,37 @@ class Inputs:
 
 
 def predict_into(
-    writer: Writer, model: IntervalRegressor, disk: DiskTable, inputs: Inputs, level: Any
-) -> Iterator[tuple[int, int]]:
-    """Write every row with its interval; yield after each batch how many rows are written, and how much is done.
+    writer: Writer, model: IntervalRegressor, disk: DiskTable, inputs: Inputs, level: Any, marks_unlike: bool = False
+) -> Iterator[tuple[Unlike, int]]:
+    """Write every row with its interval; yield after each batch how unlike the rows so far are, and how much is done.
 
     Columns keep what they say: those of a CSV are text in every format, as their cells are written.
+    ``marks_unlike`` adds a column of what is unlike the training rows.
     """
     named = hasattr(model, "feature_names_in_")
-    rows = 0
+    calibrated, seen = model.calibration_.at(level, None), model.fitted_.seen
+    if marks_unlike and seen is None:
+        raise ValueError("The model does not say what its training rows held: remove --unlike, or fit it again.")
+    until = Unlike()
     for batch, done in disk.batches():
-        X = typed(batch, inputs.kinds, disk, rows)
-        rows += len(batch)
-        bands = model.predict_interval(X if named else _matrix(X), confidence_level=level)
-        writer.write(_joined(batch, bands, disk))
-        yield rows, done
+        X = typed(batch, inputs.kinds, disk, until.n)
+        table = model.read_rows(X if named else _matrix(X))
+        bands = model.intervals_of(table, calibrated)
+        found = Unlike(len(batch))
+        if seen is not None:
+            found, columns = seen.compare(table, until.n + 1)
+            bands = replace(bands, unlike_columns=columns)
+        until += found
+        writer.write(_joined(batch, bands, disk, marks_unlike))
+        yield until, done
 
 
-def _joined(batch: Any, bands: Any, disk: DiskTable) -> pa.Table:
+def _joined(batch: Any, bands: Any, disk: DiskTable, marks_unlike: bool) -> pa.Table:
     import pyarrow as pa
 
     given = [as_text(column) for column in batch.columns] if disk.is_text else batch.columns
     columns = dict(zip(batch.schema.names, given, strict=True))
-    added = replace(bands, input_names=tuple(columns)).columns()
+    added = replace(bands, input_names=tuple(columns)).columns(marks_unlike)
     twice = [name for name in added if name in columns]
     if twice:
         raise ValueError(f"{disk.label} has a column {twice[0]!r} already, as if it were predicted before: rename it.")

@@ -14,9 +14,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, cast
 
 from guardband.data.text_cells import decoded
+from guardband.data.zip_file import DAMAGED, ZIP, damaged, only_member
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,11 +33,17 @@ UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 class Stream(io.RawIOBase):
-    """A file read once from its beginning, unpacked if it is gzip."""
+    """A file read once from its beginning, unpacked if it is gzip, or zip with one file in it."""
 
     def __init__(self, file: io.BufferedReader, label: str) -> None:
         self._file, self._label, self._given = file, label, 0
-        self._text = gzip.GzipFile(fileobj=file) if file.peek(len(GZIP)).startswith(GZIP) else file
+        start = file.peek(len(GZIP))
+        self._is_zip = start.startswith(ZIP)
+        self._text: IO[bytes] = file
+        if self._is_zip:
+            self._text = only_member(file, label)
+        elif start.startswith(GZIP):
+            self._text = cast(IO[bytes], gzip.GzipFile(fileobj=file))
         self.head = self._ready = self._read(HEAD)
 
     @property
@@ -62,6 +69,11 @@ class Stream(io.RawIOBase):
         super().close()
 
     def _read(self, size: int) -> bytes:
+        if self._is_zip:
+            try:
+                return self._text.read(size)
+            except DAMAGED as error:
+                raise damaged(self._label, error) from None
         try:
             return self._text.read(size)
         except EOFError:
@@ -93,7 +105,9 @@ def sniff(head: bytes, label: str) -> Dialect:
     """Return the dialect of a file that begins so."""
     encoding = "utf-16" if head.startswith(UTF16) else "utf-8"
     if encoding == "utf-8" and b"\0" in head:
-        raise ValueError(f"{label} is not a table: save it as CSV (also .gz), Parquet, Arrow or Feather.")
+        raise ValueError(
+            f"{label} is not a table: save it as CSV (also .gz or .zip), Parquet, Arrow, Feather or Excel."
+        )
     # Latin-1 reads any bytes: what they mean is for each cell apart to tell, as for the cells below.
     text = head.decode(encoding, "ignore") if encoding == "utf-16" else head.removeprefix(BOM).decode("latin-1")
     if not text.strip():

@@ -1,4 +1,4 @@
-"""Tables on disk: CSV, Parquet, Arrow and Feather, in batches or whole, by pyarrow (the extra ``tables``)."""
+"""Tables on disk: CSV, Parquet, Arrow, Feather and Excel, in batches or whole, by pyarrow (the extra ``tables``)."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from guardband.data.csv_file import Dialect, Stream, csv_blocks, sniff
+from guardband.data.excel_file import OLD_EXCEL, read_sheet
 from guardband.data.files import STANDARD
 from guardband.data.kinds import Kind, column_of, kind_of_text, remark_on
 from guardband.data.packages import need_packages
 from guardband.data.text_cells import CellError, cells_of, is_bytes, is_latin
+from guardband.data.zip_file import ZIP, is_workbook
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,14 +24,16 @@ if TYPE_CHECKING:
 BATCH_CELLS = 1 << 21
 MOST_ROWS, FEWEST_ROWS = 1 << 15, 1 << 10
 LATIN = "guardband reads it as Latin-1. Save the file as UTF-8 if letters look wrong."
-PARQUET, ARROW, EXCEL = b"PAR1", b"ARROW1", b"PK\x03\x04"
+PARQUET, ARROW = b"PAR1", b"ARROW1"
 
 
 @dataclass(frozen=True)
 class DiskTable:
     """A table that is read in batches: ``_read`` yields each with how much of ``total`` (bytes or rows) is done.
 
-    It is told which columns are wanted (None: all), and may yield others beside them.
+    It is told which columns are wanted (None: all), and may yield others beside them. ``schema`` has the types of the
+    columns, None for a CSV. ``is_sheet``: it is one of Excel, whose text is read as that of a CSV. ``remarks`` are
+    sentences on its cells, and ``_place`` says where a row lies if there are several files.
     """
 
     label: str
@@ -37,6 +41,10 @@ class DiskTable:
     total: int | None
     dialect: Dialect | None
     _read: Callable[[Sequence[str] | None], Iterator[tuple[pa.RecordBatch, int]]]
+    schema: pa.Schema | None = None
+    is_sheet: bool = False
+    remarks: tuple[str, ...] = ()
+    _place: Callable[[int], str] | None = None
 
     @property
     def is_text(self) -> bool:
@@ -46,7 +54,11 @@ class DiskTable:
     @property
     def decimal_comma(self) -> bool:
         """Whether numbers may be written with a comma."""
-        return self.dialect is not None and self.dialect.decimal_comma
+        return self.is_sheet if self.dialect is None else self.dialect.decimal_comma
+
+    def place(self, row: int) -> str:
+        """Return where a row lies that was read, counted from 1: its number, and its file."""
+        return f"row {row:,} of {self.label}" if self._place is None else self._place(row)
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[tuple[pa.RecordBatch, int]]:
         """Yield all rows in order, and how much is done; none are an error. Standard input can be read once."""
@@ -58,29 +70,53 @@ class DiskTable:
             raise ValueError(f"{self.label} has column names, but no rows: add rows below them.")
 
 
-def open_table(path: str) -> DiskTable:
-    """Return the table at a path, or the CSV on standard input for ``-``; the content says what format it is."""
+def open_table(path: str, sheet: str | None = None) -> DiskTable:
+    """Return the table at a path, or the CSV on standard input for ``-``; the content says what format it is.
+
+    ``sheet`` names one of a workbook; otherwise the first that is not empty is read.
+    """
     need_packages("tables", "pyarrow")
     if path == STANDARD:
+        _need_no_sheet(sheet, "Standard input")
         given: Any = sys.stdin.buffer
         return _open_csv(None, Stream(io.BufferedReader(given), "Standard input"), "Standard input")
     file = Path(path)
     if file.is_dir():
-        raise ValueError(f"{path} is a folder: name a file in it.")
+        raise ValueError(f"{path} is a folder: name a file in it, or several by a pattern such as '{path}/*.csv'.")
     if not file.exists():
         raise FileNotFoundError(f"There is no table at {path}: check the path.")
     if not file.is_file():
         raise ValueError(f"A table must be a file, found {path}, which is read once: pass it by standard input, as -.")
     with file.open("rb") as opened:
         start = opened.read(8)
+        if start.startswith(OLD_EXCEL) or (start.startswith(ZIP) and is_workbook(opened, path)):
+            return _open_sheet(file, sheet)
+    _need_no_sheet(sheet, path)
     if start.startswith(PARQUET):
         return _open_parquet(file)
     if start.startswith(ARROW):
         return _open_arrow(file)
-    if start.startswith(EXCEL):
-        raise ValueError(f"{path} is an Excel or zip file: save the sheet as CSV first.")
     with file.open("rb") as opened:
         return _open_csv(file, Stream(opened, path), path)
+
+
+def _need_no_sheet(sheet: str | None, label: str) -> None:
+    if sheet is not None:
+        raise ValueError(f"{label} is not a workbook of Excel, and has no sheets: remove --sheet.")
+
+
+def _open_sheet(path: Path, sheet: str | None) -> DiskTable:
+    found = read_sheet(path, sheet)
+    names = unique_names(found.names)
+    table = found.rows.rename_columns(list(names))
+
+    def read(columns: Sequence[str] | None) -> Iterator[tuple[pa.RecordBatch, int]]:
+        done = 0
+        for batch in table.combine_chunks().to_batches(batch_rows(len(names))):
+            done += len(batch)
+            yield batch, done
+
+    return DiskTable(found.label, names, len(table), None, read, table.schema, is_sheet=True, remarks=found.remarks)
 
 
 def _open_csv(file: Path | None, stream: Stream, label: str) -> DiskTable:
@@ -103,7 +139,8 @@ def _open_parquet(path: Path) -> DiskTable:
 
     try:
         about = parquet.read_metadata(path)
-        names = about.schema.to_arrow_schema().names
+        schema = about.schema.to_arrow_schema()
+        names = schema.names
     except (pa.ArrowException, OSError) as error:
         raise _damaged(path, "Parquet", error) from None
 
@@ -124,7 +161,7 @@ def _open_parquet(path: Path) -> DiskTable:
         except (pa.ArrowException, OSError) as error:
             raise _damaged(path, "Parquet", error) from None
 
-    return DiskTable(str(path), unique, about.num_rows, None, read)
+    return DiskTable(str(path), unique, about.num_rows, None, read, _renamed(schema, unique))
 
 
 def _open_arrow(path: Path) -> DiskTable:
@@ -133,7 +170,7 @@ def _open_arrow(path: Path) -> DiskTable:
     try:
         with pa.memory_map(str(path)) as source:
             file = pa.ipc.open_file(source)
-            names = file.schema.names
+            schema, names = file.schema, file.schema.names
             total = sum(file.get_batch(i).num_rows for i in range(file.num_record_batches))
     except (pa.ArrowException, OSError) as error:
         raise _damaged(path, "Arrow", error) from None
@@ -153,7 +190,13 @@ def _open_arrow(path: Path) -> DiskTable:
         except (pa.ArrowException, OSError) as error:
             raise _damaged(path, "Arrow", error) from None
 
-    return DiskTable(str(path), unique, total, None, read)
+    return DiskTable(str(path), unique, total, None, read, _renamed(schema, unique))
+
+
+def _renamed(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
+    import pyarrow as pa
+
+    return pa.schema(list(zip(names, schema.types, strict=True)))
 
 
 def _damaged(path: Path, kind: str, error: Exception) -> ValueError:
@@ -207,12 +250,13 @@ def read_whole(
         on_batch(done)
     table = pa.Table.from_batches(parts)
     known: dict[str, Kind | None] = {name: (kinds or {}).get(name) for name in columns}
-    if not disk.is_text:
+    if not disk.is_text and not disk.is_sheet:
         return ReadTable(typed(table, known, disk), ())
-    latin = any(is_latin(chunk) for column in table.columns for chunk in column.chunks)
+    latin = disk.is_text and any(is_latin(chunk) for column in table.columns for chunk in column.chunks)
     remarks = [f"Some text of {disk.label} is not UTF-8: {LATIN}"] if latin else []
+    remarks += disk.remarks
     for i, name in enumerate(columns):
-        if known[name] is None:
+        if known[name] is None and (disk.is_text or pa.types.is_string(table[name].type)):
             cells = pa.chunked_array([cells_of(chunk) for chunk in table[name].chunks]).combine_chunks()
             table = table.set_column(i, name, cells)
             known[name] = kind_of_text(cells, disk.decimal_comma)
@@ -259,9 +303,7 @@ def _typed(name: str, column: Any, kind: Kind | None, disk: DiskTable, first_row
     try:
         return column_of(column, kind, disk.decimal_comma)
     except CellError as error:
-        raise ValueError(
-            _retyped(name, kind, f"{error.text!r} in row {first_row + error.index + 1:,} of {disk.label}")
-        ) from None
+        raise ValueError(_retyped(name, kind, f"{error.text!r} in {disk.place(first_row + error.index + 1)}")) from None
 
 
 def _retyped(name: str, kind: Kind | None, found: str) -> str:

@@ -1,12 +1,14 @@
 """What a column is: one word for it, and the one place where it is decided.
 
 A type decides if the column has one. A CSV has none: there, all cells of the file decide when it is read. Objects of
-Python have none either: there, the training rows decide when a model is fitted. Afterwards the model says what its
-columns are, whatever arrives, so that every batch of a file reads alike.
+Python have none either: there, all rows given to ``fit`` decide, by the same rule, before any row is set aside.
+Afterwards the model says what its columns are, whatever arrives, so that every batch of a file reads alike.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -41,9 +43,31 @@ def kind_of_type(dtype: nw.dtypes.DType) -> Kind | None:
 
 
 def kind_of_cells(cells: NDArray[Any], numbers_are: Kind) -> Kind:
-    """Return what cells are that are None, numbers or text: categories if some are text, or there is nothing."""
-    is_text = any(isinstance(cell, str) for cell in cells) or all(cell is None for cell in cells)
-    return "category" if is_text else numbers_are
+    """Return what cells are that are None, numbers or text; text may say what the numbers are, as in a CSV."""
+    present = {cell for cell in cells if cell is not None}
+    texts = [cell for cell in present if isinstance(cell, str)]
+    if not texts:
+        return numbers_are if present else "category"
+    alone: tuple[Kind, ...] = ("boolean", "number", "date")
+    kinds = alone if len(texts) == len(present) else (numbers_are,)
+    return next((kind for kind in kinds if _all_say(texts, kind)), "category")
+
+
+def _all_say(texts: list[str], kind: Kind) -> bool:
+    if kind == "boolean":
+        return all(cell.lower() in text.TRUE + text.FALSE for cell in texts)
+    try:
+        for cell in texts:
+            text.day_in(cell) if kind == "date" else text.number_in(cell, decimal_comma=True)
+    except ValueError:
+        return False
+    return kind == "date" or doubt_in(texts) is None
+
+
+def doubt_in(texts: Iterable[str]) -> str | None:
+    """Return what ``doubt_on`` says of cells that are texts of Python."""
+    commas = sorted(cell for cell in texts if "," in cell)
+    return _in_doubt(commas[0]) if commas and all(re.match(THOUSANDS, cell) for cell in commas) else None
 
 
 def kind_of_text(cells: pa.Array, decimal_comma: bool) -> Kind:
@@ -86,7 +110,10 @@ def doubt_on(cells: pa.Array) -> str | None:
     commas = commas.filter(pc.match_substring(commas, ","))
     if not len(commas) or not pc.all(pc.match_substring_regex(commas, THOUSANDS)).as_py():
         return None
-    cell = commas[0].as_py()
+    return _in_doubt(commas[0].as_py())
+
+
+def _in_doubt(cell: str) -> str:
     return f"{cell!r} may mean {cell.replace(',', '')} or {cell.replace(',', '.')}: write the one that it is"
 
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from guardband.data.kinds import ONE_TEXT, Kind, kind_of_cells, kind_of_type
-from guardband.data.text_cells import DAY_US, MISSING, days
+from guardband.data.kinds import ONE_TEXT, Kind, doubt_in, kind_of_cells, kind_of_type
+from guardband.data.text_cells import DAY_US, MISSING, days, number_in
 from guardband.words import listed
 
 Cell = str | float | None
@@ -22,12 +23,14 @@ Cell = str | float | None
 class Column:
     """One column: numbers as float64 with NaN for missing, or cells as objects, each None, a float or text.
 
-    ``numbers_are`` says what its numbers stand for: themselves, truth or days.
+    ``numbers_are`` says what its numbers stand for: themselves, truth or days. ``decided`` says what cells are if more
+    than these rows decided that.
     """
 
     name: str
     values: NDArray[Any]
     numbers_are: Kind = "number"
+    decided: Kind | None = None
 
     @property
     def has_cells(self) -> bool:
@@ -37,16 +40,31 @@ class Column:
     @cached_property
     def kind(self) -> Kind:
         """What these rows are: of cells, some rows may be numbers while others are categories."""
-        return kind_of_cells(self.values, self.numbers_are) if self.has_cells else self.numbers_are
+        if not self.has_cells:
+            return self.numbers_are
+        return self.decided or kind_of_cells(self.values, self.numbers_are)
+
+    def read_as(self, kind: Kind) -> Column:
+        """Return the column with its cells read as a kind; numbers stay what they are."""
+        if not self.has_cells:
+            return self
+        if kind == "category":
+            return replace(self, decided=kind)
+        return Column(self.name, numbers_from(self, kind), kind)
+
+    def take_row(self, row: int) -> Column:
+        """Return the column of one row."""
+        return replace(self, values=self.values[row : row + 1])
 
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of equal length, and the index if the input has one."""
+    """Columns of equal length, and the index if the input has one; ``extra`` names columns that were not asked for."""
 
     columns: tuple[Column, ...]
     n_rows: int
     index: Any = None
+    extra: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -55,15 +73,31 @@ class Table:
 
     def take(self, rows: NDArray[np.intp]) -> Table:
         """Return the table of some of the rows."""
-        return Table(tuple(replace(column, values=column.values[rows]) for column in self.columns), len(rows))
+        columns = tuple(replace(column, values=column.values[rows]) for column in self.columns)
+        return Table(columns, len(rows), None if self.index is None else self.index[rows], self.extra)
+
+    def settled(self) -> Table:
+        """Return the table with every column read as what all rows say it is: then any part of it is that too."""
+        return self.read_as([column.kind for column in self.columns])
+
+    def read_as(self, kinds: Sequence[Kind]) -> Table:
+        """Return the table with the cells of each column read as what a model says it is."""
+        pairs = zip(self.columns, kinds, strict=True)
+        return replace(self, columns=tuple(column.read_as(kind) for column, kind in pairs))
 
 
-def read_table(X: Any) -> Table:
-    """Return any table-like input as a ``Table``; infinities and empty tables are refused."""
+def read_table(X: Any, names: Sequence[str] | None = None) -> Table:
+    """Return any table-like input as a ``Table``; infinities and empty tables are refused.
+
+    ``names`` are the columns to take of a data frame, in this order; those that it lacks are an error.
+    """
     if hasattr(X, "toarray") and hasattr(X, "nnz"):
         raise TypeError("X must be dense, found a sparse matrix: pass X.toarray().")
     X = from_tensor(X)
     frame = nw.from_native(X, eager_only=True, pass_through=True)
+    extra: tuple[str, ...] = ()
+    if names is not None and isinstance(frame, nw.DataFrame):
+        frame, extra = _chosen(frame, names)
     table = _from_frame(frame) if isinstance(frame, nw.DataFrame) else _from_array(as_array(X))
     shape = (table.n_rows, len(table.columns))
     if table.n_rows == 0:
@@ -73,7 +107,30 @@ def read_table(X: Any) -> Table:
     endless = [c.name for c in table.columns if _has_infinity(c)]
     if endless:
         raise ValueError(f"X must not contain infinity, found it in the column {listed(endless)}.")
-    return table
+    return replace(table, extra=extra)
+
+
+def _chosen(frame: nw.DataFrame[Any], names: Sequence[str]) -> tuple[nw.DataFrame[Any], tuple[str, ...]]:
+    """Return some columns of a frame, and the names of its others."""
+    given = frame.columns
+    missing = [name for name in names if name not in set(given)]
+    if missing:
+        raise ValueError(
+            f"X lacks {len(missing)} of the model's {len(names)} columns: {listed(missing, 10)}. Add them, or fit a "
+            "model without them."
+        )
+    known = set(names)
+    return frame.select(list(names)), tuple(name for name in given if name not in known)
+
+
+def take_rows(values: Any, rows: NDArray[np.intp]) -> Any:
+    """Return some rows of a table, a series or an array, as what it is; None is none of any rows."""
+    if values is None:
+        return None
+    native = nw.from_native(from_tensor(values), eager_only=True, allow_series=True, pass_through=True)
+    if isinstance(native, nw.DataFrame | nw.Series):
+        return nw.to_native(native[rows.tolist()])
+    return as_array(values)[rows]
 
 
 def from_tensor(values: Any) -> Any:
@@ -99,7 +156,10 @@ def numbers_from(column: Column, kind: Kind = "number") -> NDArray[np.float64]:
                 f"The column {column.name!r} held dates when the model was fitted, found numbers: pass dates."
             )
         return column.values
-    cells, read = column.values, ONE_TEXT[kind]
+    cells, read = column.values, partial(number_in, decimal_comma=True) if kind == "number" else ONE_TEXT[kind]
+    doubt = doubt_in({v for v in cells if isinstance(v, str)}) if kind == "number" else None
+    if doubt:
+        raise ValueError(f"The column {column.name!r} holds numbers, and {doubt}.")
     try:
         known = {v: read(v) if isinstance(v, str) else np.nan if v is None else v for v in set(cells)}
     except ValueError as error:
@@ -111,6 +171,15 @@ def numbers_from(column: Column, kind: Kind = "number") -> NDArray[np.float64]:
     if np.isinf(numbers).any():
         raise ValueError(f"X must not contain infinity, found it in the column {column.name!r}.")
     return numbers
+
+
+def numbers_of_objects(values: NDArray[Any]) -> NDArray[np.float64]:
+    """Return objects ``(n,)`` as numbers, NaN for what means missing; other text, dates and the like are an error."""
+    column = _cells("y", values.tolist())
+    if column.numbers_are == "date":
+        raise TypeError("dates have no unit of length")
+    known = {v: np.nan if v is None else number_in(v) if isinstance(v, str) else v for v in set(column.values)}
+    return np.array([known[v] for v in column.values], dtype=np.float64)
 
 
 def categories_from(column: Column) -> list[str | None]:
@@ -143,7 +212,8 @@ def _frame_column(name: str, series: Any) -> Column:
         return Column(name, _doubles(series.dt.timestamp("us")) / DAY_US, kind)
     if kind in ("number", "boolean") and not is_temporal:
         return Column(name, _doubles(series), kind)
-    column = _cells(name, series.to_list(), as_text=kind == "category")
+    is_object = str(getattr(nw.to_native(series), "dtype", "")) == "object"  # also of pandas' text: its cells decide
+    column = _cells(name, series.to_list(), as_text=kind == "category" and not is_object)
     return Column(name, numbers_from(column)) if is_temporal else column
 
 
@@ -156,7 +226,8 @@ def _doubles(series: Any) -> NDArray[np.float64]:
 def _column(name: str, values: NDArray[Any]) -> Column:
     if values.dtype.kind in "biuf":
         return Column(name, values.astype(np.float64), "boolean" if values.dtype.kind == "b" else "number")
-    return _cells(name, values.tolist() if values.dtype.kind in "OUS" else list(values))
+    is_text = values.dtype.kind in "US"
+    return _cells(name, values.tolist() if is_text or values.dtype == object else list(values), as_text=is_text)
 
 
 def _cells(name: str, values: list[Any], as_text: bool = False) -> Column:
@@ -172,8 +243,15 @@ def _cells(name: str, values: list[Any], as_text: bool = False) -> Column:
         known = {v: _text(cell) if isinstance(cell, float) else cell for v, cell in known.items()}
     cells = np.empty(len(values), dtype=object)
     cells[:] = [known[v] for v in values]
-    dates = any(isinstance(v, datetime.date | np.datetime64) for v in known)
-    return Column(name, cells, "date" if dates else "number")
+    return Column(name, cells, _numbers_are(known), "category" if as_text else None)
+
+
+def _numbers_are(known: dict[Any, Cell]) -> Kind:
+    """Return what numbers stand for that were objects: days if some were dates, truth if all were booleans."""
+    objects = [v for v, cell in known.items() if isinstance(cell, float)]
+    if any(isinstance(v, datetime.date | np.datetime64) for v in objects):
+        return "date"
+    return "boolean" if objects and all(isinstance(v, bool | np.bool_) for v in objects) else "number"
 
 
 def _cell(value: Any) -> Cell:

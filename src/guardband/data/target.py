@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from guardband.data.codes import center_and_scale
 from guardband.data.few_values import remarks_on_values
 from guardband.data.row_numbers import known_as
-from guardband.data.table import as_array
+from guardband.data.table import as_array, numbers_of_objects
 from guardband.data.transforms import NAMED, Own, Transform, instead, learn_slack, work_of
 from guardband.data.whole_numbers import LARGEST_WHOLE, WHOLE_ENDS, is_whole, on_whole_numbers
 from guardband.exceptions import TargetWarning, warn
@@ -21,8 +21,11 @@ from guardband.words import rows_named
 Array = NDArray[np.float64]
 
 
-def read_target(y: Any, n_rows: int, first_row: int = 0) -> Array:
-    """Return the target as ``(n,)`` float64; NaN and infinity are refused with the rows named."""
+def read_target(y: Any, n_rows: int, first_row: int = 0, may_miss: bool = False) -> Array:
+    """Return the target as ``(n,)`` float64; NaN and infinity are refused with the rows named.
+
+    With ``may_miss`` NaN is left where it is.
+    """
     array = as_array(y)
     if array.ndim != 1:
         raise ValueError(f"y must be one column of shape (n,), found shape {array.shape}.")
@@ -31,13 +34,13 @@ def read_target(y: Any, n_rows: int, first_row: int = 0) -> Array:
     try:
         if array.dtype.kind in "mM":
             raise TypeError("dates and durations have no unit of length")
-        values = array.astype(np.float64, copy=False)
+        values = numbers_of_objects(array) if array.dtype.kind in "OU" else array.astype(np.float64, copy=False)
     except (TypeError, ValueError) as error:
         raise ValueError(f"y must hold numbers, found {array.dtype} values: {error}.") from None
     if len(values) != n_rows:
         raise ValueError(f"X and y must have the same number of rows, found {n_rows} and {len(values)}.")
     for holds, what in (
-        (np.isnan(values), "NaN"),
+        (np.isnan(values) & (not may_miss), "NaN"),
         (np.isinf(values), "infinity or a value too large for dtype('float64')"),
     ):
         if holds.any():

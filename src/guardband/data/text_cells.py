@@ -24,8 +24,14 @@ DECIMAL_COMMA = r"^([+-]?\d*),(\d+)$"
 DAY_US = 86_400e6
 
 
-def number_in(text: str) -> float:
-    """Return the number that a trimmed text says; any other text is a ``ValueError``."""
+def number_in(text: str, decimal_comma: bool = False) -> float:
+    """Return the number that a trimmed text says; any other text is a ``ValueError``.
+
+    >>> number_in("1e3"), number_in("-2,5", decimal_comma=True)
+    (1000.0, -2.5)
+    """
+    if decimal_comma:
+        text = re.sub(DECIMAL_COMMA, r"\1.\2", text)
     if not NUMBER.match(text):
         raise ValueError(f"{text!r} is not a number")
     return float(text)

@@ -13,6 +13,7 @@ from guardband.data.entities import Entities, Labels
 from guardband.data.fingerprint import Prints, count_overlap
 from guardband.data.reference import Reference
 from guardband.data.table import Table
+from guardband.data.unlike import Seen
 from guardband.learning.learned import Learned
 from guardband.learning.training_rows import Array
 
@@ -25,6 +26,7 @@ class Fitted:
     last. ``reference`` summarises the training rows, and ``params`` are the arguments that the model was fitted with.
     The entities are what training and calibration rows belong to, None if rows stand alone.
     ``doubts`` says why rows may depend on each other, in sentences: an audit then cannot judge the promise.
+    ``seen`` is what the training rows held, None for a model of a file that does not say.
     """
 
     learned: Learned
@@ -38,6 +40,7 @@ class Fitted:
     training_entities: Labels | None = None
     calibration_entities: Labels | None = None
     doubts: tuple[str, ...] = ()
+    seen: Seen | None = None
 
     def predict(self, table: Table) -> Predicted:
         """Return what the networks predict in work units, as the rule is to see it."""
@@ -62,7 +65,7 @@ class Fitted:
                 "do no harm; rows that were repeated before the split void the promise.",
             )
         target = self.learned.target.decided_again(y)
-        notes += target.notes
+        notes += (*target.notes, *self.doubts)
         block = (self.predict(table), target.to_work(y), context_of(table))
         if entities is None:
             calibrated = Calibrated.from_blocks(self.rule, [block], notes, on_insufficient)

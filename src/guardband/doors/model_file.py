@@ -27,6 +27,7 @@ from guardband.data.encoder import encoder_from_dict
 from guardband.data.reference import Reference
 from guardband.data.target import Target
 from guardband.data.transforms import Functions
+from guardband.data.unlike import Seen
 from guardband.doors.file_format import plain, read, rich, write
 from guardband.doors.fitted import Fitted
 from guardband.doors.network import GuardedNetwork, read_arguments
@@ -86,6 +87,7 @@ def save(
         "unit": None if calibrated is None or calibrated.unit is None else asdict(calibrated.unit),
         "reference": fitted.reference.to_dict(),
         "doubts": list(fitted.doubts),
+        "seen": None if fitted.seen is None else fitted.seen.to_dict(),
     }
     tensors = {WEIGHTS + name: t for name, t in learned.members.snapshot().items()}
     for name in PRINTS:
@@ -198,6 +200,7 @@ def _restore(model: IntervalRegressor, entries: Mapping[str, Any], tensors: Mapp
         training_entities=_numpy(tensors.get("training_entities")),
         calibration_entities=_numpy(tensors.get("calibration_entities")),
         doubts=tuple(entries.get("doubts", ())),
+        seen=None if entries.get("seen") is None else Seen.from_dict(entries["seen"]),
     )
     if entries["certificate"] is not None:
         arrays = {name.removeprefix(SUMMARY): t.numpy() for name, t in tensors.items() if name.startswith(SUMMARY)}

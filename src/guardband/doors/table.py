@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import DataConversionWarning, NotFittedError
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, _get_feature_names, check_is_fitted, validate_data
 
 from guardband.bands.certificate import Certificate
 from guardband.bands.intervals import Intervals
@@ -20,7 +20,7 @@ from guardband.bands.levels import Level
 from guardband.bands.pav_promise import PavRule
 from guardband.calibration.calibrated import Calibrated, OnInsufficient
 from guardband.calibration.pav import Average
-from guardband.data.encoder import PlainNumbers
+from guardband.data.encoder import PlainNumbers, TableEncoder
 from guardband.data.entities import (
     Entities,
     SplitBy,
@@ -33,15 +33,24 @@ from guardband.data.fingerprint import count_overlap, fingerprints, refuse_overl
 from guardband.data.reference import Reference
 from guardband.data.repeats import repeats_in
 from guardband.data.split import split_rows
-from guardband.data.table import Table, as_array, read_table
+from guardband.data.table import Table, as_array, read_table, take_rows
 from guardband.data.target import read_target
 from guardband.data.transforms import Transform
+from guardband.data.unlike import Seen
 from guardband.doors.fitted import Fitted, context_of
 from guardband.doors.progress import FitProgress
-from guardband.exceptions import RepeatedRowsWarning, warn
+from guardband.exceptions import (
+    DependentRowsWarning,
+    MissingTargetWarning,
+    RepeatedRowsWarning,
+    UnlikeRowsWarning,
+    warn,
+)
 from guardband.learning.architecture import Builder
 from guardband.learning.choice import sharpest
+from guardband.learning.dependence import doubts
 from guardband.learning.learn import learn
+from guardband.learning.learned import Learned
 from guardband.learning.options import FitOptions
 from guardband.learning.training_rows import TrainingRows
 from guardband.methods.method import Guarantee, Method
@@ -56,10 +65,27 @@ Array = NDArray[np.float64]
 
 PROMISED = ("method", "confidence_level", "alpha", "guarantee", "delta", "joint", "taus", "rule", "average")
 """What fit settles of the promise."""
+MOST_ERRORS = 20_000
+"""So many training rows tell whether errors nearby are alike."""
 PREPARED_OUTSIDE = (
     "D2 was split from the rows given to fit. If these rows also fitted a transformer before this model, or a search "
     "that chose its settings, the promise holds only after calibrate on rows from outside."
 )
+
+
+def doubts_of(
+    rows: TrainingRows, learned: Learned, table: Table, y: Array, options: FitOptions, splits: bool
+) -> tuple[str, ...]:
+    """Return why training rows may depend on each other; the order of rows matters only if ``fit`` splits them."""
+    errors = np.full(len(y), np.nan)
+    if learned.left_out is not None:
+        some = slice(0, MOST_ERRORS)
+        predicted, seen = replace(learned, left_out=learned.left_out[some]).predict_left_out(rows.x[some])
+        where = rows.kept[seen]
+        errors[where] = learned.target.to_work(y[where]) - predicted.point[0, 0]
+    level = options.request.levels.floats[0]
+    found = doubts(table, y, errors, level, rows.seed)
+    return tuple(own.sentence for own in found if splits or own.kind == "cluster")
 
 
 class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -203,18 +229,22 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, entities: Any = None) -> IntervalRegressor:
         """Train on D1 and, unless ``calibration_size`` is None, calibrate on D2.
 
-        ``sample_weight`` weighs training; the guarantee treats all rows alike. ``entities``, ``(n,)``, labels rows that
-        belong together, in place of the columns that ``split_by`` names.
+        ``sample_weight`` weighs training; the guarantee treats all rows alike. Rows whose ``y`` is missing are left
+        out. What a column is, numbers or categories, all rows decide. ``entities``, ``(n,)``, labels rows that belong
+        together, in place of the columns that ``split_by`` names.
         """
         options = FitOptions.of(self.get_params(deep=False))
-        table = read_table(X)
+        table = read_table(X).settled()
         validate_data(BaseEstimator(), X, skip_check_array=True)  # column names that cannot be kept are refused now
-        response = self.read_target(y, table.n_rows)
+        if sample_weight is not None:
+            sample_weight = self._weights(sample_weight, table.n_rows)
+        labels = self._labels(entities, table.n_rows)
+        X, table, response, sample_weight, labels = self._labelled(X, table, y, sample_weight, labels)
         target = options.target.decided(response)
         if options.architecture.builder is not None:
             PlainNumbers().encode(table)
         random = check_random_state(self.random_state)
-        together = self.entities_of(table, X, response, entities)
+        together = self.entities_of(table, X, response, labels)
         d1, d2 = split_rows(table.n_rows, self.calibration_size, random, together)
         weight = None if sample_weight is None else self._weights(sample_weight, table.n_rows)
         if weight is not None:
@@ -243,6 +273,10 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             predicted, seen = learned.predict_left_out(rows.x)
             method = sharpest(options.request, predicted, learned.target.to_work(response[d1[rows.kept[seen]]]))
             learned = replace(learned, choices=f"{learned.choices}, the score {method.name}")
+        looks = entities is None and self.split_by is None
+        found = doubts_of(rows, learned, table.take(d1), response[d1], options, len(d2) > 0) if looks else ()
+        for doubt in found:
+            warn(doubt, DependentRowsWarning)
         fitted = Fitted(
             learned=learned,
             rule=method.rule(options.request),
@@ -253,6 +287,8 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             reference=Reference.learn(table.take(d1), response[d1]),
             params=self.get_params(deep=False),
             training_entities=None if together is None else together.take(d1).every,
+            doubts=found,
+            seen=Seen.learn(table.take(d1)),
         )
         if len(d2):
             fitted = fitted.calibrated_on(
@@ -272,19 +308,20 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def calibrate(self, X: Any, y: Any, *, entities: Any = None) -> IntervalRegressor:
         """Calibrate on rows that are new to the network; replaces any calibration before.
 
-        ``entities``, ``(n,)``, labels rows that belong together, in place of the columns that ``split_by`` names.
+        Rows whose ``y`` is missing are left out. ``entities``, ``(n,)``, labels rows that belong together, in place of
+        the columns that ``split_by`` names.
         """
         check_is_fitted(self, "fitted_")
         for name in PROMISED:
             if repr(getattr(self, name)) != repr(self.fitted_.params[name]):
                 raise ValueError(f"{name} was changed after fit, and has no effect on a fitted model. Fit again.")
         table = self.read_rows(X)
-        response = self.read_target(y, table.n_rows)
+        X, table, response, labels = self._labelled(X, table, y, self._labels(entities, table.n_rows))
         prints = fingerprints(table, response)
         refuse_overlap(prints, self.fitted_.training_prints, by_chance=self.fitted_.training_entities is None)
         again = count_overlap(prints, self.fitted_.held_out_prints)
         notes = (f"{again} of {table.n_rows} calibration rows were given to fit. {PREPARED_OUTSIDE}",) if again else ()
-        together = self.entities_of(table, X, response, entities)
+        together = self.entities_of(table, X, response, labels)
         if together is not None and self.fitted_.training_entities is not None:
             refuse_seen(together, self.fitted_.training_entities)
         self.fitted_ = self.fitted_.calibrated_on(
@@ -319,12 +356,31 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         confidence_level: Level | Sequence[Level] | None = None,
         alpha: Level | Sequence[Level] | None = None,
     ) -> Intervals:
-        """Return the ``Intervals`` of new rows, at other levels if asked for."""
+        """Return the ``Intervals`` of new rows, at other levels if asked for.
+
+        Rows unlike all training rows are counted in one ``UnlikeRowsWarning``, and marked in ``Intervals.unlike``.
+        """
         calibrated = self.calibration_.at(confidence_level, alpha)
         table = self.read_rows(X)
+        bands = self.intervals_of(table, calibrated)
+        seen = self.fitted_.seen
+        if seen is None:
+            return bands
+        found, columns = seen.compare(table)
+        words = found.in_words(lambda row: f"row {row:,}") if found.count else ""
+        if words:
+            warn(words, UnlikeRowsWarning)
+        return replace(bands, unlike_columns=columns, unlike_words=words)
+
+    def intervals_of(self, table: Table, calibrated: Calibrated | None = None) -> Intervals:
+        """Return the ``Intervals`` of rows that ``read_rows`` returned, without a look at how unusual they are.
+
+        ``calibrated`` is the rule at other levels than the model's own.
+        """
+        calibrated = calibrated or self.calibration_
         ends = calibrated.ends(self.fitted_.predict(table), context_of(table))
         ends = self.fitted_.learned.target.to_units(*ends)
-        return calibrated.intervals(ends, index=table.index, input_names=table.names)
+        return calibrated.intervals(ends, index=table.index, input_names=(*table.names, *table.extra))
 
     @property
     def certificate_(self) -> Certificate:
@@ -360,8 +416,11 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     # ------------------------------------------------------------------------------------- checks
 
-    def read_target(self, y: Any, n_rows: int) -> Array:
-        """Return the target of so many rows, ``(n,)``; what is no finite number is refused."""
+    def read_target(self, y: Any, n_rows: int, may_miss: bool = False) -> Array:
+        """Return the target of so many rows, ``(n,)``; what is no finite number is refused.
+
+        With ``may_miss`` missing values are NaN.
+        """
         if y is None:
             raise ValueError("IntervalRegressor requires y to be passed, but the target y is None.")
         array = as_array(y)
@@ -371,21 +430,45 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                 "A column-vector y was passed when a 1d array was expected.",
                 DataConversionWarning,
             )
-        return read_target(array, n_rows)
+        return read_target(array, n_rows, may_miss=may_miss)
 
     def read_rows(self, X: Any) -> Table:
-        """Return rows with the columns that the model was fitted on; others are refused."""
-        table = read_table(X)
-        validate_data(self, X, skip_check_array=True, reset=False)
-        return table
+        """Return rows with the columns that the model was fitted on, as what they were then.
+
+        Columns with names are found by them, in any order among others; arrays must have the same columns.
+        """
+        names = getattr(self, "feature_names_in_", None)
+        by_name = names is not None and _get_feature_names(X) is not None
+        table = read_table(X, list(names) if by_name and names is not None else None)
+        if not by_name:
+            validate_data(self, X, skip_check_array=True, reset=False)
+        encoder = self.fitted_.learned.encoder
+        return table.read_as(encoder.kinds) if isinstance(encoder, TableEncoder) else table
+
+    def _labelled(self, X: Any, table: Table, y: Any, *beside: Any) -> tuple[Any, ...]:
+        """Return the rows whose target is known, with their targets and what else lies beside each row.
+
+        Others are counted in a warning. ``table`` is what was read of ``X``.
+        """
+        response = self.read_target(y, table.n_rows, may_miss=True)
+        known = np.flatnonzero(~np.isnan(response))
+        missing = table.n_rows - len(known)
+        if not missing:
+            return X, table, response, *beside
+        if not len(known):
+            raise ValueError("The target y is missing in every row: pass rows whose target is known.")
+        warn(
+            f"{missing:,} of {table.n_rows:,} rows are left out because their target y is missing. Fill it in if you "
+            "know it.",
+            MissingTargetWarning,
+        )
+        beside = tuple(own.take(known) if isinstance(own, Entities) else take_rows(own, known) for own in beside)
+        return take_rows(X, known), table.take(known), response[known], *beside
 
     def entities_of(self, table: Table, X: Any, y: Array, labels: Any = None) -> Entities | None:
         """Return which rows belong together: as labels or ``split_by`` say, otherwise those that were repeated."""
-        if isinstance(labels, Entities):
-            return labels
         if labels is not None:
-            found, names = entities_of_labels(labels, table.n_rows), self._keys()
-            return Entities(found.labels, name_of(names)) if names else found
+            return self._labels(labels, table.n_rows)
         if self.split_by is not None:
             return entities_from(table, X, self.split_by) if self.split_by else None
         repeats = repeats_in(table, y)
@@ -393,6 +476,13 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             return None
         warn(repeats.in_words(), RepeatedRowsWarning)
         return repeats.entities
+
+    def _labels(self, labels: Any, n_rows: int) -> Entities | None:
+        """Return the entities that labels name, called by the columns that they came from if these are known."""
+        if labels is None or isinstance(labels, Entities):
+            return labels
+        found, names = entities_of_labels(labels, n_rows), self._keys()
+        return Entities(found.labels, name_of(names)) if names else found
 
     def _keys(self) -> tuple[str, ...]:
         """Return the columns that ``split_by`` names."""

@@ -1,0 +1,136 @@
+"""Several files that are parts of one table: the same columns by name, rows in the order of the files."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from guardband.data.disk import DiskTable, open_table
+from guardband.data.files import STANDARD
+from guardband.words import listed
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+PATTERN = "*?["
+
+
+def paths_in(given: Sequence[str]) -> list[str]:
+    """Return the files that were named, also by patterns such as part-*.csv; a file that is named twice is an error."""
+    paths: list[str] = []
+    for path in given:
+        is_pattern = any(sign in path for sign in PATTERN) and not Path(path).exists()
+        found = sorted(glob.glob(path)) if is_pattern else [path]
+        if not found:
+            raise FileNotFoundError(f"No file matches {path}: check the pattern.")
+        paths += found
+    if len(paths) > 1 and STANDARD in paths:
+        raise ValueError("Standard input (-) is a table alone: name either files or -.")
+    known: dict[str, str] = {}
+    for path in paths:
+        real = os.path.realpath(path)
+        if real in known:
+            same = "is named twice" if known[real] == path else f"is the same file as {known[real]}"
+            raise ValueError(f"{path} {same}, and its rows would count twice: name it once.")
+        known[real] = path
+    return paths
+
+
+def open_tables(paths: Sequence[str], sheet: str | None = None) -> DiskTable:
+    """Return one table of one file or more; all must have the same columns, in any order."""
+    disks = [open_table(path, sheet) for path in paths]
+    return disks[0] if len(disks) == 1 else _joined(disks)
+
+
+def _joined(disks: list[DiskTable]) -> DiskTable:
+    first = disks[0]
+    for disk in disks[1:]:
+        _need_same_columns(first, disk)
+    schema = _common_schema(disks)
+    totals = [disk.total for disk in disks if disk.total is not None]
+    starts: list[tuple[int, DiskTable]] = []
+
+    def read(columns: Sequence[str] | None) -> Iterator[tuple[pa.RecordBatch, int]]:
+        wanted = list(first.names if columns is None else columns)
+        rows = done = 0
+        starts.clear()
+        for disk in disks:
+            starts.append((rows, disk))
+            for batch, at in disk._read(wanted):
+                rows += len(batch)
+                yield _typed_alike(batch.select(wanted), schema), done + at
+            done += disk.total or 0
+
+    def place(row: int) -> str:
+        before, disk = next((start for start in reversed(starts) if start[0] < row), (0, first))
+        return disk.place(row - before)
+
+    latin = any(disk.dialect is not None and disk.dialect.is_latin for disk in disks)
+    return DiskTable(
+        label=f"{len(disks):,} files, {first.label} to {disks[-1].label}",
+        names=first.names,
+        total=sum(totals) if len(totals) == len(disks) else None,
+        dialect=None if first.dialect is None else replace(first.dialect, is_latin=latin),
+        _read=read,
+        schema=schema,
+        is_sheet=first.is_sheet,
+        remarks=tuple(remark for disk in disks for remark in disk.remarks),
+        _place=place,
+    )
+
+
+def _need_same_columns(first: DiskTable, other: DiskTable) -> None:
+    missing = [name for name in first.names if name not in other.names]
+    if missing:
+        words = f"{other.label} lacks {listed(missing)}, which {first.label} has"
+        raise ValueError(f"{words}: add that, or leave the file out.")
+    extra = [name for name in other.names if name not in first.names]
+    if extra:
+        words = f"{other.label} has {listed(extra)}, which {first.label} lacks"
+        raise ValueError(f"{words}: remove that, or leave the file out.")
+    if first.is_text != other.is_text or first.is_sheet != other.is_sheet:
+        raise ValueError(f"{first.label} and {other.label} have different formats: save all files in one format.")
+    if first.decimal_comma != other.decimal_comma:
+        raise ValueError(
+            f"{first.label} and {other.label} separate their cells by different signs: save both with the same one."
+        )
+
+
+def _common_schema(disks: list[DiskTable]) -> pa.Schema | None:
+    """Return types that hold the columns of all files; CSV has none."""
+    import pyarrow as pa
+
+    first = disks[0].schema
+    if first is None:
+        return None
+    fields = []
+    for name in first.names:
+        field = pa.field(name, first.field(name).type)
+        for disk in disks[1:]:
+            assert disk.schema is not None
+            own = disk.schema.field(name).type
+            try:
+                (field,) = pa.unify_schemas(
+                    [pa.schema([field]), pa.schema([(name, own)])], promote_options="permissive"
+                )
+            except (pa.ArrowException, TypeError):
+                raise ValueError(
+                    f"The column {name!r} holds {own} in {disk.label}, but {field.type} in {disks[0].label}: save both "
+                    "with the same type."
+                ) from None
+        fields.append(field)
+    return pa.schema(fields)
+
+
+def _typed_alike(batch: Any, schema: pa.Schema | None) -> Any:
+    """Return a batch with the types that all files have in common."""
+    import pyarrow as pa
+
+    if schema is None:
+        return batch
+    own = pa.schema([(name, schema.field(name).type) for name in batch.schema.names])
+    return batch if batch.schema.equals(own) else batch.cast(own)
