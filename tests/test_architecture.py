@@ -32,7 +32,7 @@ PUBLIC = {
     *("Intervals", "Certificate", "extend", "images", "nn", "metrics", "mlflow", "planning"),
     *("Context", "Cut", "Head", "Method", "NetworkSpec", "Predicted", "Promise", "Request", "Score"),
     *("ModelFileError", "OverlapError", "InsufficientCalibrationError"),
-    *("InsufficientCalibrationWarning", "DegenerateBandWarning", "RepeatedRowsWarning"),
+    *("InsufficientCalibrationWarning", "DegenerateBandWarning", "RepeatedRowsWarning", "DependentRowsWarning"),
     *("SlowTrainingWarning", "TargetWarning", "MissingTargetWarning", "UnlikeRowsWarning"),
 }
 

@@ -64,8 +64,10 @@ def test_an_installed_method_is_known_by_name_and_its_files_need_no_object(metho
 
 def test_it_joins_the_command_lines_list_and_fits_there(installed, tmp_path):
     X, y = rows()
-    table = "a,b,c,y\n" + "\n".join(",".join(f"{v:.6g}" for v in (*x, own)) for x, own in zip(X, y, strict=True))
-    (tmp_path / "table.csv").write_text(table)
+    lines = [",".join(f"{v:.6g}" for v in (*x, own)) for x, own in zip(X, y, strict=True)]
+    half = len(lines) // 2
+    (tmp_path / "table.csv").write_text("\n".join(["a,b,c,y", *lines[:half]]))
+    (tmp_path / "new.csv").write_text("\n".join(["a,b,c,y", *lines[half:]]))
     paths = os.pathsep.join([str(installed), os.environ.get("PYTHONPATH", "")])
     program = [sys.executable, "-m", "guardband"]
 
@@ -80,8 +82,8 @@ def test_it_joins_the_command_lines_list_and_fits_there(installed, tmp_path):
     found = json.loads(run("fit", str(tmp_path / "table.csv"), *words))
     assert found["certificate"]["kind"] == "odds"
     assert "Promise: of 100 new rows, 90 or more" in found["certificate_in_words"]
-    audited = json.loads(run("audit", model, str(tmp_path / "table.csv"), "--json"))
-    assert audited["levels"][0]["n"] == len(X)
+    audited = json.loads(run("audit", model, str(tmp_path / "new.csv"), "--json"))
+    assert audited["levels"][0]["n"] == len(X) - half
 
 
 def test_packages_that_clash_or_break_are_named(installed, monkeypatch):

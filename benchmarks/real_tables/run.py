@@ -147,7 +147,14 @@ def fit(case):
         path, model = Path(scratch) / "table.csv", Path(scratch) / "model.guardband"
         table.to_csv(path, index=False)
         arguments = ["fit", str(path), "-t", "y", "-o", str(model), "--preset", "fast", "--seed", str(seed)]
-        arguments += ["--no-report", "--json", "-q", *(["--split-by", ",".join(keys)] if keys else [])]
+        arguments += [
+            "--no-report",
+            "--json",
+            "-q",
+            "--device",
+            "cpu",
+            *(["--split-by", ",".join(keys)] if keys else []),
+        ]
         done = CliRunner().invoke(app, arguments)
         said = json.loads(done.stdout.strip().splitlines()[-1])
         bands = gb.load(model).predict_interval(new.drop(columns="y"))

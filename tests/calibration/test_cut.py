@@ -283,4 +283,4 @@ def test_the_law_of_intervals_that_are_extended_is_a_bound_from_below(method):
     assert promise.extended == (method in ("cqr", "cqr-r"))
     (law,) = promise.expectations()[0].tests
     assert law == Law((90, 99), open=promise.extended)
-    assert (law.band(1000)[1] == 1000) == promise.extended
+    assert (law.band(1000, 0.005)[1] == 1000) == promise.extended

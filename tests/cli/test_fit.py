@@ -174,7 +174,7 @@ def test_several_files_are_fitted_as_one_table(command, here):
     whole, parts = command(*fit, "all.csv").json, command(*fit, "p-1.csv", "p-2.csv").json
     assert (parts["model"], parts["rows"], parts["sample"]) == ("p-1.guardband", whole["rows"], whole["sample"])
     assert read_report("p-1.guardband")["origin"]["source"] == "2 files, p-1.csv to p-2.csv"
-    said = command("audit", "p-1.guardband", "p-*.csv", "--json")
+    said = command("audit", "p-1.guardband", "p-*.csv", "--json", "--force")
     assert said.json["levels"][0]["n"] == 200
     assert "p-1.csv is named twice" in command(*fit, "p-1.csv", "p-*.csv").complaint
 

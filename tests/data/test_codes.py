@@ -107,7 +107,7 @@ def test_hours_and_many_shops_are_learnt():
     when = pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.uniform(0, 1000, n), unit="D")
     y = effect[shop] + 3 * np.sin(2 * np.pi * when.hour / 24) + 0.3 * rng.standard_normal(n)
     rows = pd.DataFrame({"when": when, "shop": [f"s{i}" for i in shop]})
-    model = gb.IntervalRegressor(preset="fast", random_state=0).fit(rows[:5000], y[:5000])
+    model = gb.IntervalRegressor(split_by=[], preset="fast", random_state=0).fit(rows[:5000], y[:5000])
     bands = model.predict_interval(rows[5000:])
     assert gb.metrics.mean_length(y[5000:], bands) < 0.4 * np.ptp(np.quantile(y, [0.05, 0.95]))
 

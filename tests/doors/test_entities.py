@@ -13,6 +13,9 @@ COUNT = 60
 FAST = {"preset": "fast", "max_epochs": 3, "random_state": 0, "verbose": False}
 
 
+pytestmark = pytest.mark.filterwarnings("ignore::guardband.DependentRowsWarning")
+
+
 def patients(seed=0, count=COUNT, prefix="p"):
     """Rows of patients with an effect of their own, half of which their name and their age tell."""
     rng = np.random.default_rng(seed)

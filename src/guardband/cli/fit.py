@@ -28,7 +28,7 @@ from guardband.cli.paths import need_writable
 from guardband.methods.registry import method_names
 
 if TYPE_CHECKING:
-    from guardband.bands.intervals import Intervals
+    from guardband.audit.evidence import Evidence
     from guardband.cli.labelled import Labelled
     from guardband.doors.table import IntervalRegressor
 
@@ -176,6 +176,8 @@ def fit(
         raise ValueError("--no-report and --report exclude each other: give one of them.")
     page = None if no_report else report or output.parent / f"{output.stem}.html"
     need_writable((output, page), paths)
+    if split_by and independent_rows:
+        raise ValueError("--split-by and --independent-rows exclude each other: give one of them.")
     if split_by_time and time is None:
         raise ValueError("--split-by-time needs to know the column of time: name it by --time.")
     if log and transform not in (None, "log"):
@@ -290,23 +292,29 @@ def _split(rows: Labelled, model: IntervalRegressor, check: float, seed: int, by
 
 
 def _train(model: IntervalRegressor, parts: Parts) -> None:
+    import warnings
+
     from guardband.data.row_numbers import rows_known_as
+    from guardband.exceptions import DependentRowsWarning
 
     rows = parts.fit
     weight = None if rows.weight is None else rows.numbers(rows.weight)
     model.calibration_size = CALIBRATION_SHARE if parts.calibrate is None else None
-    with rows_known_as(rows.row_numbers):
+    with rows_known_as(rows.row_numbers), warnings.catch_warnings():
+        if parts.check is not None:  # the verdict says so
+            warnings.simplefilter("ignore", DependentRowsWarning)
         model.fit(rows.X, rows.y, sample_weight=weight, entities=rows.entities)
     if parts.calibrate is not None:
         with rows_known_as(parts.calibrate.row_numbers):
             model.calibrate(parts.calibrate.X, parts.calibrate.y)
 
 
-def _below_zero(model: IntervalRegressor, rows: Labelled, intervals: Intervals | None) -> str | None:
+def _below_zero(model: IntervalRegressor, rows: Labelled, evidence: Evidence | None) -> str | None:
     """Return a proposal if no target is negative and some intervals nevertheless begin below zero."""
     if model.y_min is not None or rows.y.min() < 0:
         return None
-    lower, _ = (intervals or model.predict_interval(rows.X.slice(0, ROWS_TO_LOOK_AT))).per_level()
+    some = rows.X.slice(0, ROWS_TO_LOOK_AT)
+    lower, _ = (model.intervals_of(model.read_rows(some)) if evidence is None else evidence.intervals).per_level()
     below = int((lower < 0).any(axis=1).sum())
     return BELOW_ZERO.format(f"{below:,}", f"{len(lower):,}") if below else None
 
@@ -350,9 +358,7 @@ def _finish(
     speaker.tell(f"{certificate}\n")
     if checked is not None:
         speaker.tell(f"Check: {made['sentence']}\n")
-    proposal = _below_zero(
-        model, parts.fit, model.predict_interval(parts.fit.X) if evidence is None else evidence.intervals
-    )
+    proposal = _below_zero(model, parts.fit, evidence)
     if proposal is not None:
         speaker.note(f"{proposal}\n")
     speaker.tell(sample_table(sample, rows.target, "new rows" if checked is not None else "rows it has seen"))

@@ -53,7 +53,7 @@ def _of_model(source: Path, output: Path | None, figures: Path | None) -> tuple[
             f"{source} keeps no report, since it was not written by `guardband fit`: judge it on labelled rows by "
             "`guardband audit MODEL TABLE --report PAGE`."
         )
-    if document["schema"] != SCHEMA:
+    if document.get("schema") != SCHEMA:
         raise ValueError(
             f"{source} keeps the report of another version of guardband. Make a new one with "
             "`guardband audit MODEL TABLE --report PAGE`."

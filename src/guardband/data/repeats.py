@@ -87,7 +87,7 @@ def _is_fine(inputs: Prints, hashes: list[Prints]) -> bool:
 
 def _all_repeated(by_row: Sizes) -> bool:
     """Return whether the number of times that a row is there is always a multiple of the same number."""
-    return len(by_row) >= FEWEST_CLASSES and int(np.gcd.reduce(by_row)) > 1
+    return int(np.gcd.reduce(by_row)) > 1
 
 
 def _targets_tell(by_inputs: Sizes, by_row: Sizes, by_target: Sizes) -> bool:
@@ -105,7 +105,7 @@ def _targets_tell(by_inputs: Sizes, by_row: Sizes, by_target: Sizes) -> bool:
 
 
 def _could_be_copies(sizes: Sizes) -> bool:
-    return bool(sizes.max() <= max(LARGEST_CLASS * sizes.sum(), FEWEST_CLASSES))
+    return bool(len(sizes) >= FEWEST_CLASSES and sizes.max() <= max(LARGEST_CLASS * sizes.sum(), FEWEST_CLASSES))
 
 
 def _sizes(prints: Prints) -> Sizes:

@@ -24,7 +24,9 @@ def split_rows(
     Entities are drawn whole, and the size is then the share or the number of these.
     """
     if entities is not None:
-        training, held_out = split_rows(len(entities.every), calibration_size, random, what=entities.name)
+        training, held_out = split_rows(
+            len(entities.every), calibration_size, random, what=f"values of {entities.name}"
+        )
         return entities.rows_of(training), entities.rows_of(held_out)
     if n < FEWEST_ROWS:
         raise ValueError(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import datetime
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any, Literal
@@ -192,9 +192,10 @@ class Seen:
     columns: tuple[SeenNumbers | SeenCategories, ...]
 
     @classmethod
-    def learn(cls, table: Table) -> Seen:
-        """Return what the training rows held."""
-        return cls(tuple(map(_learn, table.columns)))
+    def learn(cls, table: Table, keys: Collection[str] = ()) -> Seen:
+        """Return what the training rows held; ``keys`` name entities, which are new in new rows, and tell nothing."""
+        unknown = SeenCategories(None, never_missing=False)
+        return cls(tuple(unknown if column.name in keys else _learn(column) for column in table.columns))
 
     def compare(self, table: Table, first_row: int = 0) -> tuple[Unlike, NDArray[np.object_]]:
         """Return how rows are unlike those, and for each row the names of the columns that are, ``(n,)``.

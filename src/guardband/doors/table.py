@@ -18,6 +18,7 @@ from guardband.bands.certificate import Certificate
 from guardband.bands.intervals import Intervals
 from guardband.bands.levels import Level
 from guardband.bands.pav_promise import PavRule
+from guardband.bands.promise import DISTINCT_ROW
 from guardband.calibration.calibrated import Calibrated, OnInsufficient
 from guardband.calibration.pav import Average
 from guardband.data.encoder import PlainNumbers, TableEncoder
@@ -273,7 +274,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             predicted, seen = learned.predict_left_out(rows.x)
             method = sharpest(options.request, predicted, learned.target.to_work(response[d1[rows.kept[seen]]]))
             learned = replace(learned, choices=f"{learned.choices}, the score {method.name}")
-        looks = entities is None and self.split_by is None
+        looks = self.split_by is None and (together is None or together.name == DISTINCT_ROW)
         found = doubts_of(rows, learned, table.take(d1), response[d1], options, len(d2) > 0) if looks else ()
         for doubt in found:
             warn(doubt, DependentRowsWarning)
@@ -288,7 +289,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             params=self.get_params(deep=False),
             training_entities=None if together is None else together.take(d1).every,
             doubts=found,
-            seen=Seen.learn(table.take(d1)),
+            seen=Seen.learn(table.take(d1), self._keys()),
         )
         if len(d2):
             fitted = fitted.calibrated_on(
