@@ -47,6 +47,25 @@ def counts(rng, n):
     return pd.DataFrame(x).add_prefix("x").assign(y=rng.poisson(np.exp(1 + 0.5 * x[:, 0])))
 
 
+def ordinals(rng, n):
+    """Clean rows with whole numbers that mean something, some of them shared by many rows, and noise that grows."""
+    age, hour, score = rng.integers(18, 90, n), rng.integers(0, 100, n), rng.gamma(2, 40, n).round()
+    noise = np.exp(0.03 * (age - 50)) * (1 + 3 * (hour > 80)) * rng.normal(size=n)
+    frame = pd.DataFrame({"age": age, "hour": hour, "score": score, "x": rng.normal(size=n)})
+    return frame.assign(y=0.05 * age + 2 * np.sin(score / 30) + frame["x"] + noise)
+
+
+def heavy(rng, n):
+    """Clean rows with heavy tails, and numbers and names of batches that mean nothing."""
+    x = rng.normal(size=(n, 4))
+    frame = pd.DataFrame(x).add_prefix("x").assign(batch=rng.integers(n // 5, size=n))
+    frame = frame.assign(shift=[f"s{one}" for one in rng.integers(40, size=n)])
+    return frame.assign(y=x[:, 0] + rng.standard_t(1.5, size=n) * np.exp(0.5 * x[:, 1]))
+
+
+CLEAN = {"smooth": smooth, "mixed": mixed, "counts": counts, "ordinals": ordinals, "heavy": heavy}
+
+
 def clustered(rng, sizes, effect=1.0, number=False):
     """Entities with an effect of their own, a constant column, and a name."""
     own = np.repeat(np.arange(len(sizes)), sizes)
@@ -80,13 +99,11 @@ def made(name, rng):
     """Return a table and new rows of what it does not hold, by the name of a case."""
     kind, _, detail = name.partition(":")
     if kind == "clean":
-        make = {"smooth": smooth, "mixed": mixed, "counts": counts}[detail]
-        return make(rng, 1000), make(rng, NEW_ROWS)
+        return CLEAN[detail](rng, 1000), CLEAN[detail](rng, NEW_ROWS)
     if kind == "repeated":
         base, times = detail.split(" x")
-        table = {"smooth": smooth, "mixed": mixed}[base](rng, 400)
-        new = {"smooth": smooth, "mixed": mixed}[base](rng, NEW_ROWS)
-        return repeated(table, rng, float(times) if "." in times else int(times)), new
+        table = repeated(CLEAN[base](rng, 800), rng, float(times) if "." in times else int(times))
+        return table, CLEAN[base](rng, NEW_ROWS)
     if kind == "near copies":
         table = repeated(smooth(rng, 400), rng, 4)
         return table.assign(y=table["y"] + 0.3 * rng.normal(size=len(table))), smooth(rng, NEW_ROWS)
@@ -173,7 +190,7 @@ def fit(case):
 
 
 CASES = [
-    *((f"clean:{own}", ()) for own in ("smooth", "mixed", "counts")),
+    *((f"clean:{own}", ()) for own in CLEAN),
     *((f"repeated:{base} x{times}", ()) for base in ("smooth", "mixed") for times in ("2", "4", "0.3", "0.1")),
     ("near copies", ()),
     *((f"clusters:{size}", keys) for size in (*SIZES, "mixed") for keys in ((), ("who",))),

@@ -32,8 +32,8 @@ FOLDS, NEIGHBOURS = 3, 6
 LEAST_LIKENESS, LEAST_OF_NUMBERS = 0.05, 0.1
 MOST_NEIGHBOURLY = 0.5
 SURELY_ORDINAL = 0.8
-CLEARLY = 3.0
-"""Standard errors by which likeness must differ."""
+CLEARLY, SURELY = 3.0, 6.0
+"""Standard errors by which likeness must differ: that of a quantity never does, and a little likeness must by more."""
 
 
 @dataclass(frozen=True)
@@ -92,9 +92,9 @@ def look_for_clusters(table: Table, y: Array, key: Key, level: float, limit: flo
     apart = Inputs.of(table, y, without=(key.name,)).errors(y, folds)
     ranks = centred_ranks(apart, folds)
     found = Likeness.of(ranks, entities)
-    if found.within < (LEAST_LIKENESS if key.is_text else LEAST_OF_NUMBERS):
+    if found.within < (LEAST_LIKENESS if key.is_text else LEAST_OF_NUMBERS) and not found.exceeds_neighbours(SURELY):
         return None
-    if found.nearby > MOST_NEIGHBOURLY * found.within or not (key.is_text or found.exceeds_neighbours):
+    if found.nearby > MOST_NEIGHBOURLY * found.within or not (key.is_text or found.exceeds_neighbours(CLEARLY)):
         return None
     p = exchange_p_value(ranks, entities, folds, limit, rng)
     if p > limit:
@@ -169,10 +169,9 @@ class Likeness:
             self.within_error, self.nearby_error / MOST_NEIGHBOURLY
         )
 
-    @property
-    def exceeds_neighbours(self) -> bool:
-        """Whether likeness within is clearly above that of neighbouring values, as it is of no quantity."""
-        return self.within - self.nearby > CLEARLY * math.hypot(self.within_error, self.nearby_error)
+    def exceeds_neighbours(self, errors: float) -> bool:
+        """Return whether likeness within is so many standard errors above that of neighbouring values."""
+        return self.within - self.nearby > errors * math.hypot(self.within_error, self.nearby_error)
 
     @property
     def is_ordinal(self) -> bool:
