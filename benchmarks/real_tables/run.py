@@ -38,7 +38,7 @@ def mixed(rng, n):
     city, grade = rng.integers(0, 12, n), rng.integers(20, 70, n)
     y = city % 5 + 0.05 * grade + rng.normal(size=n) * (1 + grade / 50)
     frame = pd.DataFrame({"city": [f"c{own}" for own in city], "age": grade, "size": rng.gamma(2, 10, n).round(1)})
-    return frame.assign(batch=[f"b{own}" for own in rng.integers(0, n // 6, n)], row=np.arange(n), y=y)
+    return frame.assign(batch=[f"b{own}" for own in rng.integers(0, 150, n)], row=rng.permutation(10**6)[:n], y=y)
 
 
 def counts(rng, n):
@@ -58,7 +58,7 @@ def ordinals(rng, n):
 def heavy(rng, n):
     """Clean rows with heavy tails, and numbers and names of batches that mean nothing."""
     x = rng.normal(size=(n, 4))
-    frame = pd.DataFrame(x).add_prefix("x").assign(batch=rng.integers(n // 5, size=n))
+    frame = pd.DataFrame(x).add_prefix("x").assign(batch=rng.integers(200, size=n))
     frame = frame.assign(shift=[f"s{one}" for one in rng.integers(40, size=n)])
     return frame.assign(y=x[:, 0] + rng.standard_t(1.5, size=n) * np.exp(0.5 * x[:, 1]))
 

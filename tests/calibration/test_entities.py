@@ -48,6 +48,16 @@ def test_entities_of_one_row_are_rows():
     assert shared.promise.n_calibration == 57
 
 
+def test_repeated_rows_have_the_exact_law_of_one_row_each():
+    rng = np.random.default_rng(0)
+    once, entity = rng.normal(size=57), np.repeat(np.arange(57), rng.integers(1, 5, 57))
+    noise = 1 + 1e-6 * rng.random(len(entity))
+    found = SharedCut().calibrate(once[entity] * noise, Context(entity=entity), Levels.of(0.9), False)
+    alone = MarginalCut().calibrate(once, Context(), Levels.of(0.9), False)
+    assert found.promise == alone.promise
+    assert alone.arrays["threshold"] <= found.arrays["threshold"] <= alone.arrays["threshold"] * (1 + 1e-5)
+
+
 def drawn(rng, count, largest, alike):
     """Scores of entities of random sizes, each standard normal, with correlation ``alike`` within an entity."""
     entity = np.repeat(np.arange(count), rng.integers(1, largest + 1, count))

@@ -84,7 +84,7 @@ class Promise(ABC):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the promise for JSON."""
-        alone = ("entity", "n_rows") if self.entity is None else ()
+        alone = ("entity", "n_rows", "shared") if self.entity is None else ()
         return {"kind": self.kind} | {name: value for name, value in asdict(self).items() if name not in alone}
 
     @staticmethod

@@ -191,32 +191,36 @@ class RankPromise(Promise):
 
 @dataclass(frozen=True, kw_only=True)
 class MarginalPromise(RankPromise):
-    """A new row falls inside with at least the level's probability, averaged over calibration rows (Theorem 1)."""
+    """A new row falls inside with at least the level's probability, averaged over calibration rows (Theorem 1).
+
+    ``shared`` says that the rows of an entity share one weight, and that some entities are inside in part.
+    """
 
     kind = "marginal"
     assumption = EXCHANGEABLE
     on_average = True
+    shared: bool = False
 
     def law(self, i: int) -> Law:
-        """Return the law of the rank; where the rows of an entity share one weight, what bounds the count from below.
+        """Return the law of the rank; where entities are inside in part, what bounds the count from below.
 
         The interval then contains level (K + 1) of K entities, each by the share of its rows inside: see
         ``ranks.shared_coverage_bound``.
         """
-        if self.entity is None:
+        if not self.shared:
             return super().law(i)
         return Law((self._weight(i), self.n_calibration), candidates=math.e, open=True)
 
     def expected_coverage(self) -> tuple[float, ...]:
-        """Return rank / (n + 1), and for entities, whose rows share one weight, the level itself."""
-        if self.entity is None:
+        """Return rank / (n + 1), and the level itself where entities are inside in part."""
+        if not self.shared:
             return super().expected_coverage()
         pairs = zip(self.confidence_level, self.rank, strict=True)
         return tuple(level if k <= self.n_calibration else 1.0 for level, k in pairs)
 
     def coverage_bound(self, delta: float) -> tuple[float, ...]:
-        """Return the bound of the rank; for entities the one that ``law`` gives, or one for all levels at once."""
-        if self.entity is None:
+        """Return the bound of the rank; for shares the one that ``law`` gives, or one for all levels at once."""
+        if not self.shared:
             return super().coverage_bound(delta)
         bound = shared_simultaneous_bound if self.chosen_after else shared_coverage_bound
         n = self.n_calibration

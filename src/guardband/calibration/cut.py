@@ -28,6 +28,9 @@ from guardband.calibration.rule import Calibration, Remark
 from guardband.calibration.summary import Array
 from guardband.exceptions import DegenerateBandWarning
 
+SAME = 1e-4
+"""Scores of equal rows may differ by so much, relative to their size: networks compute in single precision."""
+
 
 class Cut(ABC):
     """Turns the scores of calibration rows into thresholds for new ones, with a promise."""
@@ -139,6 +142,20 @@ class SharedCut(MarginalCut):
     """
 
     uses = frozenset({"entity"})
+
+    def calibrate(self, scores: Array, context: Context, levels: Levels, chosen_after: bool) -> Calibration:
+        """Return the thresholds; where the rows of each entity score alike, as repeated rows do, those of one each."""
+        every, number = np.unique(context.entity, return_inverse=True)
+        highest, lowest = np.full(len(every), -np.inf), np.full(len(every), np.inf)
+        np.maximum.at(highest, number, scores)
+        np.minimum.at(lowest, number, scores)
+        if np.isclose(lowest, highest, rtol=SAME, atol=0).all():
+            return MarginalCut().calibrate(highest, Context(), levels, chosen_after)
+        return super().calibrate(scores, context, levels, chosen_after)
+
+    def promise(self, **numbers: Any) -> MarginalPromise:
+        """Return the promise on average, of entities that may be inside in part."""
+        return MarginalPromise(**numbers, shared=True)
 
     def count(self, scores: Array, context: Context) -> int:
         """Return K: the number of entities."""
