@@ -49,9 +49,8 @@ from guardband.exceptions import (
 )
 from guardband.learning.architecture import Builder
 from guardband.learning.choice import sharpest
-from guardband.learning.dependence import doubts
+from guardband.learning.dependence import doubts_of
 from guardband.learning.learn import learn
-from guardband.learning.learned import Learned
 from guardband.learning.options import FitOptions
 from guardband.learning.training_rows import TrainingRows
 from guardband.methods.method import Guarantee, Method
@@ -66,27 +65,10 @@ Array = NDArray[np.float64]
 
 PROMISED = ("method", "confidence_level", "alpha", "guarantee", "delta", "joint", "taus", "rule", "average")
 """What fit settles of the promise."""
-MOST_ERRORS = 20_000
-"""So many training rows tell whether errors nearby are alike."""
 PREPARED_OUTSIDE = (
     "D2 was split from the rows given to fit. If these rows also fitted a transformer before this model, or a search "
     "that chose its settings, the promise holds only after calibrate on rows from outside."
 )
-
-
-def doubts_of(
-    rows: TrainingRows, learned: Learned, table: Table, y: Array, options: FitOptions, splits: bool
-) -> tuple[str, ...]:
-    """Return why training rows may depend on each other; the order of rows matters only if ``fit`` splits them."""
-    errors = np.full(len(y), np.nan)
-    if learned.left_out is not None:
-        some = slice(0, MOST_ERRORS)
-        predicted, seen = replace(learned, left_out=learned.left_out[some]).predict_left_out(rows.x[some])
-        where = rows.kept[seen]
-        errors[where] = learned.target.to_work(y[where]) - predicted.point[0, 0]
-    level = options.request.levels.floats[0]
-    found = doubts(table, y, errors, level, rows.seed)
-    return tuple(own.sentence for own in found if splits or own.kind == "cluster")
 
 
 class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -275,9 +257,10 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             method = sharpest(options.request, predicted, learned.target.to_work(response[d1[rows.kept[seen]]]))
             learned = replace(learned, choices=f"{learned.choices}, the score {method.name}")
         looks = self.split_by is None and (together is None or together.name == DISTINCT_ROW)
-        found = doubts_of(rows, learned, table.take(d1), response[d1], options, len(d2) > 0) if looks else ()
+        found = doubts_of(rows, learned, table.take(d1), response[d1], options.request.levels) if looks else ()
+        found = tuple(doubt for doubt in found if len(d2) or doubt.kind == "cluster")  # who brings D2 chose its time
         for doubt in found:
-            warn(doubt, DependentRowsWarning)
+            warn(doubt.sentence, DependentRowsWarning)
         fitted = Fitted(
             learned=learned,
             rule=method.rule(options.request),
@@ -288,7 +271,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             reference=Reference.learn(table.take(d1), response[d1]),
             params=self.get_params(deep=False),
             training_entities=None if together is None else together.take(d1).every,
-            doubts=found,
+            doubts=tuple(doubt.sentence for doubt in found),
             seen=Seen.learn(table.take(d1), self._keys()),
         )
         if len(d2):

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from guardband.bands.levels import Levels
 from guardband.data.fingerprint import fingerprints
 from guardband.data.table import Table
 from guardband.learning.clusters import Clusters, Key, likeliest_keys, look_for_clusters, possible_keys
+from guardband.learning.learned import Learned
 from guardband.learning.order import FEWEST_ROWS, Order, Ordered, look_for_order, possible_orders
+from guardband.learning.training_rows import TrainingRows
 from guardband.words import level_name, percent
 
 Array = NDArray[np.float64]
@@ -22,6 +25,8 @@ Ints = NDArray[np.intp]
 FALSE_DOUBTS = 0.005
 """The most that independent rows raise a doubt, over all looks at a table."""
 LOSS_TO_MENTION = 0.005
+MOST_ERRORS = 20_000
+"""So many rows tell whether the networks' errors are alike nearby."""
 FEWER = "The guarantee may rest on fewer rows than were counted."
 
 
@@ -37,6 +42,17 @@ class Doubt:
     p_value: float
     expected_coverage: float
     sentence: str
+
+
+def doubts_of(rows: TrainingRows, learned: Learned, table: Table, y: Array, levels: Levels) -> tuple[Doubt, ...]:
+    """Return the doubts that rows which trained networks raise; ``table`` and ``y`` hold them in the file's order."""
+    errors = np.full(len(y), np.nan)
+    if learned.left_out is not None:
+        some = slice(0, MOST_ERRORS)
+        predicted, seen = replace(learned, left_out=learned.left_out[some]).predict_left_out(rows.x[some])
+        where = rows.kept[seen]
+        errors[where] = learned.target.to_work(y[where]) - predicted.point[0, 0]
+    return doubts(table, y, errors, levels.floats[0], rows.seed)
 
 
 def doubts(
