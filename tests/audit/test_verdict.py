@@ -56,7 +56,7 @@ def counted(covered, n, n2=1000, level=0.9, *, significance=0.01, among=1, delta
             counted(850, 1000),
             "broken",
             "Promise broken: only 850 of 1,000 rows (85.0%) fell inside their 90% intervals. If the promise held, 99% "
-            "of all audits would find at least 867 inside (p = 0.00034). Calibrate on rows like these.",
+            "of all audits would find at least 867 inside (p = 0.00034). Calibrate on rows like those you will predict.",
         ),
         (
             counted(127, 150, n2=320),
@@ -196,7 +196,8 @@ def test_equal_rows_that_chance_explains_do_not_count():
     rng = np.random.default_rng(0)
     X = rng.integers(0, 6, (600, 2)).astype(float)
     y = X.sum(1)
-    model = gb.IntervalRegressor(hidden=(8,), epochs=2, network="plain", random_state=0).fit(X[:300], y[:300])
+    options = {"hidden": (8,), "epochs": 2, "network": "plain", "split_by": []}
+    model = gb.IntervalRegressor(**options, random_state=0).fit(X[:300], y[:300])
     evidence = Evidence.of(model, X[300:], y[300:])
     assert evidence.used_before > 290
     assert used_before(evidence) is None

@@ -118,7 +118,19 @@ def test_a_pac_promise_takes_one_row_of_each():
     own = calibrated(PacCut(), np.repeat(np.arange(80), 5), rng.normal(size=400))
     assert own.certificate.n_calibration == 80 == own.summary.n
     assert own.certificate.rank == PacCut().rank(Fraction("0.9"), 80)
-    assert "of all new rows of a new entity" in str(own.certificate)
+    assert "at least 90% of rows drawn at random, one from each new entity" in str(own.certificate)
+
+
+def test_rows_in_order_within_an_entity_are_drawn_at_random():
+    """The second row of each pair is the worse: drawn by its place, coverage given the data would fail too often."""
+    rng, repetitions, count, failed = np.random.default_rng(0), 400, 236, 0
+    labels = np.repeat(np.arange(count), 2)
+    for _ in range(repetitions):
+        y = rng.random(2 * count) + np.tile([0.0, 1.0], count)
+        own = calibrated(PacCut(), labels, y)
+        threshold = own.found.arrays["threshold"][0]
+        failed += (min(threshold, 1) + max(threshold - 1, 0)) / 2 < 0.9
+    assert failed <= binom.ppf(1 - 1e-4, repetitions, 0.1)
 
 
 def test_other_levels_keep_what_is_counted():

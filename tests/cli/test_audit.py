@@ -83,7 +83,8 @@ def test_rows_that_trained_cannot_judge_or_calibrate_and_nothing_is_written(comm
     said = command(*asked)
     assert "450 of 500 rows are among those that trained or calibrated the model" in said.complaint
     assert said.complaint.endswith("Add --force to see the numbers anyway.")
-    assert command(*asked, "--json").complaint == said.complaint
+    as_json = command(*asked, "--json")
+    assert (as_json.code, as_json.json["verdict"], as_json.err) == (2, "cannot judge", said.err)
     said = command(*asked, "--force", "--recalibrate", tmp_path / "n.guardband")
     assert "Calibration rows must be new to the network" in said.complaint
     assert list(tmp_path.iterdir()) == []

@@ -134,7 +134,20 @@ def test_bad_wishes_are_one_line_and_leave_nothing(command, table_path, here, ar
 
 def test_a_second_column_of_the_targets_name_is_not_learnt_from(command, here):
     (here / "t.csv").write_text("x,y,y\n" + "".join(f"{i % 13},{i % 7},{i % 7}\n" for i in range(300)))
-    fit = ["fit", "t.csv", "-t", "y", "--preset", "fast", "--check", "0", "--no-report", "--json", "-q"]
+    fit = [
+        "fit",
+        "t.csv",
+        "-t",
+        "y",
+        "--preset",
+        "fast",
+        "--check",
+        "0",
+        "--no-report",
+        "--json",
+        "-q",
+        "--independent-rows",
+    ]
     assert "t.csv has a column 'y (2)', as a second 'y' is called" in command(*fit).complaint
     assert command(*fit, "--drop", "y (2)").json["features"] == ["x"]
 
@@ -183,7 +196,7 @@ def test_columns_of_little_use_are_mentioned(command, here):
     n = 300
     text = "id,same,note,x,y\n" + "".join(f"{i},7,note {i},{i % 13},{i % 7}\n" for i in range(n))
     (here / "t.csv").write_text(text)
-    said = command("fit", "t.csv", "-t", "y", "--preset", "fast", "--check", "0")
+    said = command("fit", "t.csv", "-t", "y", "--preset", "fast", "--check", "0", "--independent-rows")
     assert "'id' (counts the rows); 'same' (always the same); 'note' (another text in each row)" in said.err
 
 

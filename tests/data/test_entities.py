@@ -41,7 +41,8 @@ def test_a_column_that_is_not_there_is_refused():
 
 def test_one_row_of_each_is_drawn_evenly():
     own = entities_of_labels(np.repeat(np.arange(3), [1, 2, 5]), 8)
-    drawn = np.array([own.one_row_each(np.random.default_rng(seed)) for seed in range(4000)])
+    rng = np.random.default_rng(0)
+    drawn = np.array([own.one_row_each(rng.normal(size=8)) for _ in range(4000)])
     assert (np.diff(drawn, axis=1) > 0).all()
     assert (drawn[:, 0] == 0).all()
     counts = np.bincount(drawn[:, 2], minlength=8)[3:]
@@ -99,11 +100,49 @@ def test_a_part_that_was_repeated_is_seen(table):
     assert found(TABLES[table][rows], TARGETS["numbers"][rows]).extra == N // 4
 
 
+BROUGHT = {
+    "quarter": np.tile(["Q1", "Q2", "Q3", "Q4"], N),
+    "moment": pd.Timestamp("2020-01-01") + pd.to_timedelta(RANDOM.permutation(10**7)[: 4 * N], unit="s"),
+    "number": RANDOM.normal(size=4 * N),
+    "row and a half": np.arange(4 * N) + 0.5,
+    "row, some missing": np.where(RANDOM.random(4 * N) < 0.01, np.nan, np.arange(4 * N)),
+}
+
+
+@pytest.mark.parametrize("brought", BROUGHT)
+def test_a_join_that_brings_a_column_is_seen(brought):
+    frame = pd.DataFrame(np.repeat(TABLES["numbers"], 4, axis=0)).add_prefix("x").assign(brought=BROUGHT[brought])
+    repeats = found(frame, np.repeat(TARGETS["numbers"], 4))
+    assert (repeats.extra, repeats.besides) == (3 * N, ("brought",))
+    assert "but for 'brought'" in repeats.in_words()
+
+
+def test_empty_rows_do_not_hide_repeated_ones():
+    empty = np.full((N // 4, 5), np.nan)
+    rows = np.vstack([np.repeat(TABLES["numbers"], 4, axis=0), empty])
+    repeats = found(rows, np.append(np.repeat(TARGETS["numbers"], 4), np.zeros(len(empty))))
+    assert repeats.extra == 3 * N
+    assert len(repeats.entities.every) == N + len(empty)
+
+
+FUNCTIONS = {
+    "one-hot": pd.get_dummies(pd.DataFrame(RANDOM.integers(0, 10, (N, 2)).astype(str))).to_numpy(float),
+    "powers": RANDOM.integers(0, 30, (N, 1)) ** np.array([1.0, 2.0, 3.0]),
+    "products": RANDOM.normal(size=(200, 6))[np.minimum(RANDOM.geometric(0.01, N), 199)],
+}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("table", FUNCTIONS)
+def test_columns_that_follow_from_few_others_are_no_copies(table, target):
+    assert found(FUNCTIONS[table], TARGETS[target]) is None
+
+
 @pytest.mark.parametrize("table", ["numbers", "rounded"])
 def test_copies_with_another_target_are_seen(table):
     x = TABLES[table][:, :4]
     repeats = found(np.vstack([x, x]), RANDOM.normal(size=2 * N))
-    assert repeats.inputs
+    assert not repeats.rule.with_target
     assert len(repeats.entities.every) <= N
 
 

@@ -143,7 +143,7 @@ def test_repeated_rows_stay_together_and_are_told():
         own = gb.IntervalRegressor(**FAST).fit(twice, outcome)
     assert not np.isin(own.fitted_.training_prints, own.fitted_.calibration_prints).any()
     assert own.certificate_.promise.n_rows == 2 * own.certificate_.n_calibration
-    assert "a new row falls inside" in str(own.certificate_)
+    assert "a new row that repeats none of the table's falls inside" in str(own.certificate_)
 
 
 def test_rows_of_a_repeated_table_cannot_calibrate_or_judge_it():
@@ -155,6 +155,30 @@ def test_rows_of_a_repeated_table_cannot_calibrate_or_judge_it():
     own.calibrate(*patients(1, prefix="q"))
     evidence = Evidence.of(own, X, y)
     assert evidence.used_before == len(X) > evidence.used_by_chance
+
+
+def test_near_copies_are_known_again_in_later_tables():
+    rng = np.random.default_rng(0)
+    plots = rng.normal(size=(300, 4))
+
+    def harvests(times, own=plots):
+        return np.tile(own, (times, 1)), np.tile(own[:, 0], times) + rng.normal(size=times * len(own))
+
+    with pytest.warns(gb.RepeatedRowsWarning, match="600 of 900 rows have the inputs of another row"):
+        own = gb.IntervalRegressor(calibration_size=None, **FAST).fit(*harvests(3))
+    with pytest.raises(gb.OverlapError, match="combination of inputs"):
+        own.calibrate(*harvests(1))
+    own.calibrate(*harvests(1, rng.normal(size=(300, 4))))
+    assert "a new row of a new combination of inputs" in str(own.certificate_)
+    assert Evidence.of(own, *harvests(1)).seen_entities == 300
+
+
+def test_drift_counts_entities():
+    X, y = patients()
+    own = gb.IntervalRegressor(split_by="patient", **FAST).fit(X, y)
+    assert own.fitted_.reference.columns[1].count == len(own.fitted_.training_entities)
+    calibrated = own.calibration_
+    assert len(calibrated.rule.calibration_scores(calibrated.summary)) == own.certificate_.n_calibration
 
 
 def test_repeated_calibration_rows_count_once(model):
@@ -176,6 +200,29 @@ def test_bands_from_anywhere_take_entities():
     assert (
         gb.BandCalibrator("conf-nn", guarantee="pac").fit(-ones, 0 * ones, ones, y, entities=who).certificate.rank == 95
     )
+
+
+@pytest.mark.parametrize("split_by", [0, 1, [0], {"patient"}])
+def test_split_by_must_name_columns(split_by):
+    X, y = patients()
+    with pytest.raises(ValueError, match="split_by must be the name of a column"):
+        gb.IntervalRegressor(split_by=split_by, **FAST).fit(X.to_numpy(), y)
+
+
+def test_two_ways_to_say_what_rows_belong_to_are_one_too_many():
+    X, y = patients()
+    with pytest.raises(ValueError, match="give one of them"):
+        gb.IntervalRegressor(split_by="patient", **FAST).fit(X, y, entities=X["patient"])
+
+
+def test_an_audit_of_a_model_that_was_given_labels_needs_them(tmp_path):
+    X, y = patients()
+    own = gb.IntervalRegressor(**FAST).fit(X[["x", "age"]], y, entities=X["patient"])
+    fresh, outcome = patients(1, prefix="q")
+    with pytest.raises(ValueError, match="Pass entities= here too"):
+        Evidence.of(own, fresh, outcome)
+    assert Evidence.of(own, fresh, outcome, entities=fresh["patient"]).n == COUNT
+    assert Evidence.of(own, X, y, entities=X["patient"]).seen_entities == COUNT
 
 
 def test_entities_of_a_wrong_shape_are_refused():

@@ -151,6 +151,7 @@ def audit(evidence: Evidence, significance: float = 0.01) -> Audit:
             evidence.scores,
             evidence.calibration_scores,
             significance,
+            evidence.keys,
         ),
         curve=_curve(evidence, significance / among),
         notes=_notes(evidence),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -72,17 +73,23 @@ def drift_of(
     scores: Array | None,
     calibration_scores: Array | None,
     significance: float,
+    keys: Collection[str] = (),
 ) -> Drift:
-    """Return how far rows have moved from those that the model was fitted and calibrated on."""
+    """Return how far rows have moved from those that the model was fitted and calibrated on.
+
+    ``keys`` name entities, of which new rows have new ones: they are not compared.
+    """
     columns = response = moved = None
     if reference is not None:
         shifts = []
         for summary, column in zip(reference.columns, table.columns, strict=True):
+            if column.name in keys:
+                continue
             if isinstance(summary, CategorySummary):
                 shifts.append(category_shift(summary, categories_from(column)))
             else:
                 shifts.append(number_shift(summary, numbers_from(column, summary.kind)))
-        limit = significance / len(shifts)
+        limit = significance / max(1, len(shifts))
         columns = tuple(sorted((_flagged(shift, limit) for shift in shifts), key=lambda s: (-s.drifted, -s.gap)))
         response = _flagged(number_shift(reference.response, y), significance)
     if scores is not None and calibration_scores is not None:

@@ -69,6 +69,7 @@ class Evidence:
     _target: Target
     used_before: int = 0
     used_by_chance: int = 0
+    keys: frozenset[str] = frozenset()
     doubts: tuple[str, ...] = ()
 
     @classmethod
@@ -93,9 +94,14 @@ class Evidence:
         response = model.read_target(y, table.n_rows)
         columns = [_side("group", group, table.n_rows), _side("time", time, table.n_rows)]
         numbers = np.arange(1, table.n_rows + 1) if row_numbers is None else row_numbers
-        together, given = model.entities_of(table, X, response, entities), table.n_rows
+        if entities is None and model.split_by is None and fitted.has_labels:
+            raise ValueError(
+                "The promise of this model is for new entities, as fit was told by entities=, and these rows do not "
+                "say what they belong to. Pass entities= here too, or on the command line --split-by."
+            )
+        together, given = model.entities_of(table, X, response, entities, fitted.repeat_rule), table.n_rows
         if together is not None:
-            rows = together.one_row_each(np.random.default_rng(0))
+            rows = together.one_row_each(response)
             table, response, numbers, together = table.take(rows), response[rows], numbers[rows], together.take(rows)
             columns = [None if own is None else replace(own, values=own.values[rows]) for own in columns]
         learned = fitted.learned
@@ -130,6 +136,7 @@ class Evidence:
             used_before=max(count_overlap(prints, used), seen),
             used_by_chance=allowed_overlap(len(prints), used, by_chance=together is None and known is None),
             doubts=fitted.doubts,
+            keys=frozenset(model.keys),
         )
 
     @property

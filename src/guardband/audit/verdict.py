@@ -109,7 +109,8 @@ def _broken(counted: Counted) -> str:
     least = counted.expectation.least(counted.n, counted.significance)
     return (
         f"Promise broken: only {counted.in_words}. If the promise held, {at_least(1 - counted.significance)} of all "
-        f"audits would find at least {least:,} inside ({chance(counted.p_value)}). Calibrate on rows like these."
+        f"audits would find at least {least:,} inside ({chance(counted.p_value)}). Calibrate on rows like those you "
+        "will predict."
     )
 
 
@@ -133,8 +134,7 @@ def _unable(counted: Counted, doubts: tuple[str, ...]) -> str | None:
 def _unusable(counted: Counted) -> str:
     promise, level = counted.promise, counted.expectation.level
     of_several = f" {level_name(level)}" if counted.among > 1 else ""
-    n = promise.n_calibration
-    rows = f"{n:,} calibration {'row' if n == 1 else 'rows'}"
+    n, rows = promise.n_calibration, promise.counted
     needed = _rows_needed(promise, level)
     if promise.rank is None or promise.rank[counted.i] <= n:
         why = "they are infinite. Train again, or choose another method."
@@ -170,8 +170,8 @@ def _too_few(counted: Counted) -> str | None:
 
 def _more(counted: Counted, share: float) -> str:
     if share >= counted.expectation.least_share(counted.significance):
-        n = f"{counted.promise.n_calibration:,}"
-        return f"More of them would not help, because the model has only {n} calibration rows. Calibrate on more rows."
+        few = counted.promise.counted
+        return f"More of them would not help, because the model has only {few}. Calibrate on more rows."
     rows = rows_that_tell(counted.expectation, share, counted.n, counted.significance)
     if rows is None:
         return f"More than {MOST_MORE_ROWS:,} more would be needed."

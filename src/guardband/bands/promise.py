@@ -17,7 +17,7 @@ from guardband.words import level_name
 EXCHANGEABLE = "calibration rows and new rows are exchangeable"
 IDENTICAL = "calibration rows and new rows are independent and identically distributed"
 DISTINCT_ROW = "distinct row"
-"""What rows belong to if some were repeated: the promise is then that of a new row, as without repetition."""
+"""What rows belong to if some were repeated: the promise is then for a new row that repeats none of them."""
 DELTA = 0.1
 """How often a bound given the data may fail, unless something else is asked."""
 
@@ -53,6 +53,13 @@ class Promise(ABC):
     def __post_init__(self) -> None:
         if Promise.kinds.get(self.kind) is not type(self):
             raise TypeError(f"{type(self).__name__} needs a kind of its own: files find it again by that.")
+
+    @property
+    def counted(self) -> str:
+        """How many calibration rows there are, or what they belong to, in words."""
+        n, what = self.n_calibration, "row" if self.entity is None else "entity"
+        many = "rows" if self.entity is None else f"entities ({self.entity})"
+        return f"{n:,} calibration {what if n == 1 else many}"
 
     @abstractmethod
     def expected_coverage(self) -> tuple[float, ...]:

@@ -114,7 +114,7 @@ class RankPromise(Promise):
             asked = f", where {levels} was asked for"
         return (
             f"Promise: with probability at least {confidence_name(self._delta)} over the draw of the calibration "
-            f"rows{several}, the intervals cover at least {kept} of all new rows{self._of_a_new()}{asked}."
+            f"rows{several}, the intervals cover at least {kept} of {self._all_new()}{asked}."
         )
 
     def how(self, method: str) -> str:
@@ -140,8 +140,7 @@ class RankPromise(Promise):
         else:
             said = (
                 f"With {confidence_name(self._delta)} confidence, at least "
-                f"{at_least(self.promised()[0])} of all new rows{self._of_a_new()} from the same source fall inside "
-                "their intervals."
+                f"{at_least(self.promised()[0])} of {self._all_new()} from the same source fall inside their intervals."
             )
         return said + (further if others else "")
 
@@ -155,8 +154,9 @@ class RankPromise(Promise):
             "source that the calibration rows came from.",
             "Short intervals, or good point predictions.",
         ]
-        if self._of_a_new():
+        if self.entity is not None:
             out.insert(2, f"Coverage for a further row of a {self.entity} that the table holds already.")
+            out.insert(3, f"The share of all rows: each {self.entity} counts the same, however many rows it has.")
         if self.on_average:
             out.append(
                 "The level for each calibration set: it holds on average over them. Given the one at hand, coverage is "
@@ -169,7 +169,16 @@ class RankPromise(Promise):
         return DELTA if self.delta is None else self.delta
 
     def _of_a_new(self) -> str:
-        return "" if self.entity in (None, DISTINCT_ROW) else f" of a new {self.entity}"
+        """Return which new rows are meant."""
+        if self.entity == DISTINCT_ROW:
+            return " that repeats none of the table's"
+        return "" if self.entity is None else f" of a new {self.entity}"
+
+    def _all_new(self) -> str:
+        """Return which new rows a share is of: entities count alike, however many rows they have."""
+        if self.entity == DISTINCT_ROW:
+            return "all new rows that repeat none of the table's"
+        return "all new rows" if self.entity is None else f"rows drawn at random, one from each new {self.entity}"
 
     def _assumptions(self) -> str:
         if self.entity is not None:

@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-import numpy as np
-
 from guardband.bands.certificate import Certificate
 from guardband.bands.intervals import Intervals
 from guardband.bands.levels import Level, Levels
@@ -17,8 +15,6 @@ from guardband.calibration.summary import Array, Summary
 from guardband.data.entities import Entities
 from guardband.exceptions import InsufficientCalibrationError, warn
 
-SEED = 0
-"""Of the draw of one row from each entity: it must not depend on the rows."""
 OnInsufficient = Literal["inf", "raise"]
 Block = tuple[Predicted, Array, Context]
 """Predictions of some calibration rows, their outcomes ``(n,)``, and what else is known of them."""
@@ -60,7 +56,7 @@ class Calibrated:
         predicted, y, context = block
         unit, own = Unit(entities.name, len(y)), rule.for_entities()
         if own is None:
-            rows = entities.one_row_each(np.random.default_rng(SEED))
+            rows = entities.one_row_each(y)
             own, block = rule, (predicted.rows(rows), y[rows], context.rows(rows))
         else:
             block = (predicted, y, replace(context, entity=entities.labels))

@@ -16,6 +16,7 @@ from guardband.calibration.cut import Cut
 from guardband.calibration.rule import Calibration, Ends, Rule
 from guardband.calibration.score import Score
 from guardband.calibration.summary import Array, Summary
+from guardband.data.entities import Entities
 
 
 @dataclass(frozen=True)
@@ -54,8 +55,11 @@ class Conformal(Rule):
         return scores
 
     def calibration_scores(self, summary: Summary) -> Array:
-        """Return the scores of the calibration rows."""
-        return summary.rows("score")
+        """Return the scores of the calibration rows, of one row each if they belong together."""
+        scores: Array = summary.rows("score")
+        if "entity" not in self.uses:
+            return scores
+        return scores[Entities(summary.rows("entity"), "").one_row_each(scores)]
 
     def summarise(self, predicted: Any, y: Array, context: Context) -> Summary:
         """Return the scores, and what the cut must know of the rows."""

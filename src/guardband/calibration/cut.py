@@ -60,6 +60,9 @@ class Cut(ABC):
 class RankCut(Cut):
     """Takes the k-th smallest of n scores as threshold for every row; k > n is the whole line."""
 
+    counts: ClassVar[str] = "rows"
+    """What there are n of."""
+
     @abstractmethod
     def rank(self, level: Fraction, n: int) -> int:
         """Return k."""
@@ -85,7 +88,7 @@ class RankCut(Cut):
         remarks = [
             Remark(
                 f"A {float(level)} interval with guarantee {self.word!r} needs at least {self._rows_needed(level)} "
-                f"calibration rows, found {n}."
+                f"calibration {self.counts}, found {n}."
             )
             for level, k in zip(levels.values, ranks, strict=True)
             if k > n
@@ -142,6 +145,7 @@ class SharedCut(MarginalCut):
     """
 
     uses = frozenset({"entity"})
+    counts = "entities"
 
     def calibrate(self, scores: Array, context: Context, levels: Levels, chosen_after: bool) -> Calibration:
         """Return the thresholds; where the rows of each entity score alike, as repeated rows do, those of one each."""

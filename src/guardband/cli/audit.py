@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from guardband.cli.console import Speaker, complain, table
-from guardband.cli.exit_codes import REFUSED, exit_code
-from guardband.cli.options import TABLES, Device, Json, Quiet, SheetName, need_column, need_roles
+from guardband.cli.exit_codes import CANNOT_JUDGE, REFUSED, exit_code
+from guardband.cli.options import TABLES, Device, Json, Quiet, SheetName, columns_in, need_column, need_roles
 from guardband.cli.paths import need_writable
 
 if TYPE_CHECKING:
@@ -32,6 +32,12 @@ def audit(
     ] = None,
     group: Annotated[str | None, typer.Option(metavar="COL", help="A column: coverage for each of its values.")] = None,
     time: Annotated[str | None, typer.Option(metavar="COL", help="A column of moments: coverage over time.")] = None,
+    split_by: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLS", help="Columns that name what rows belong to, if the model was told so in Python only."
+        ),
+    ] = None,
     significance: Annotated[
         float,
         typer.Option(
@@ -76,10 +82,11 @@ def audit(
     if not 0 < significance < 1:
         raise ValueError(f"significance must lie strictly between 0 and 1, found {significance}.")
     disk = open_tables(paths, sheet)
-    model, rows = _read(model_path, disk, target, group, time, device, speaker)
+    model, rows = _read(model_path, disk, target, group, time, split_by or [], device, speaker)
     evidence = rows.evidence(model)
     used = used_before(evidence)
     if used is not None and not force:
+        speaker.tell_json({"verdict": used.kind, "sentence": used.sentence})
         raise ValueError(f"{used.sentence} Add --force to see the numbers anyway.")
     found = judge(evidence, significance)
     page = None if report is None else document(model, evidence)
@@ -100,7 +107,7 @@ def audit(
     )
     code = exit_code(found.verdict)
     if code == REFUSED:
-        complain(found.sentence)
+        complain(found.sentence if quiet or as_json else CANNOT_JUDGE)
     raise typer.Exit(code)
 
 
@@ -110,6 +117,7 @@ def _read(
     target: str | None,
     group: str | None,
     time: str | None,
+    split_by: list[str],
     device: str,
     speaker: Speaker,
 ) -> tuple[IntervalRegressor, Labelled]:
@@ -122,9 +130,9 @@ def _read(
     inputs = Inputs.of(model, disk)
     own = target_of(model_path, target, list(inputs.kinds), disk.names)
     need_roles(own, ((group, "--group"), (time, "--time")), disk.names, disk.label)
-    keys = [] if not model.split_by or callable(model.split_by) else list(model.split_by)
+    keys = model.keys or tuple(columns_in(split_by, disk.names))
     for name in keys:
-        need_column(name, disk.names, "split_by, as the model was fitted", disk.label)
+        need_column(name, disk.names, "split_by, as the model was fitted" if model.keys else "--split-by", disk.label)
     rows = read_labelled(
         disk, list(inputs.kinds), own, speaker, group=group, time=time, split_by=keys, kinds=inputs.kinds
     )
@@ -198,7 +206,7 @@ def _family(family: dict[str, Any]) -> Any:
     shown = table(family["title"], "rows", "inside", "share", expected, "", right=(1, 2, 3, 4))
     for stratum in family["strata"]:
         if stratum["n"]:
-            words = {"low": "too few", "high": "more than needed", None: ""}[stratum["flag"]]
+            words = {"low": "low", "high": "high", None: ""}[stratum["flag"]]
             band = f"{stratum['low']:,} to {stratum['high']:,}"
             share = f"{stratum['share']:.1%}"
             shown.add_row(stratum["label"], f"{stratum['n']:,}", f"{stratum['covered']:,}", share, band, words)

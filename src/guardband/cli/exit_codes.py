@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from guardband.audit.verdict import VerdictKind
 
+CANNOT_JUDGE = "The rows cannot judge the promise: see the verdict."
 DONE, BROKEN, REFUSED, STOPPED = 0, 1, 2, 130
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from guardband.cli.console import Speaker, complain
-from guardband.cli.exit_codes import DONE, REFUSED, exit_code
+from guardband.cli.exit_codes import CANNOT_JUDGE, DONE, REFUSED, exit_code
 from guardband.cli.options import (
     TABLES,
     Device,
@@ -200,6 +200,7 @@ def fit(
     if not features:
         raise ValueError(f"{disk.label} has no columns to learn from besides the target.")
     rows = _read(disk, features, target, speaker, group=group, time=time, weight=weight, split_by=keys)
+    _check_target(model, rows)
     if time is not None and not split_by_time:
         speaker.note(IN_TIME)
     parts = _split(rows, model, check, seed, split_by_time)
@@ -262,6 +263,18 @@ def _read(disk: Any, features: list[str], target: str, speaker: Speaker, **roles
     return rows
 
 
+def _check_target(model: IntervalRegressor, rows: Labelled) -> None:
+    """Raise if a target is none that the model can take, whichever part its row would fall into."""
+    import warnings
+
+    from guardband.data.row_numbers import rows_known_as
+    from guardband.learning.options import FitOptions
+
+    with rows_known_as(rows.row_numbers), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # fit warns
+        FitOptions.of(model.get_params(deep=False)).target.decided(model.read_target(rows.y, rows.n))
+
+
 def _split(rows: Labelled, model: IntervalRegressor, check: float, seed: int, by_time: bool) -> Parts:
     """Return the parts; rows that belong together are in one of them."""
     import numpy as np
@@ -315,7 +328,7 @@ def _below_zero(model: IntervalRegressor, rows: Labelled, evidence: Evidence | N
         return None
     some = rows.X.slice(0, ROWS_TO_LOOK_AT)
     lower, _ = (model.intervals_of(model.read_rows(some)) if evidence is None else evidence.intervals).per_level()
-    below = int((lower < 0).any(axis=1).sum())
+    below = int(((lower < 0) & (lower > -math.inf)).any(axis=1).sum())
     return BELOW_ZERO.format(f"{below:,}", f"{len(lower):,}") if below else None
 
 
@@ -376,11 +389,15 @@ def _finish(
             "certificate_in_words": str(certificate),
             "verdict": None if checked is None else made["status"],
             "sentence": made["sentence"],
+            "doubts": list(model.fitted_.doubts),
             "sample": sample,
         }
     )
     asked = checked is not None and certificate.promise.binding
     code = exit_code(made["status"]) if asked else DONE
+    if checked is None and any(certificate.promise.whole_line):
+        complain(f"No usable intervals: {certificate.promise.counted} are too few for this level. Bring more rows.")
+        raise typer.Exit(REFUSED)
     if code == REFUSED:
-        complain(made["sentence"])
+        complain(made["sentence"] if speaker.quiet or speaker.as_json else CANNOT_JUDGE)
     raise typer.Exit(code)

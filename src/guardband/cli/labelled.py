@@ -14,6 +14,7 @@ from guardband.cli.console import Speaker
 from guardband.data.disk import DiskTable, read_whole
 from guardband.data.entities import Entities, entities_of_columns
 from guardband.data.kinds import Kind, column_of, doubt_on, kind_of_type
+from guardband.data.row_numbers import rows_known_as
 from guardband.data.table import read_table
 from guardband.data.text_cells import CellError
 
@@ -130,7 +131,8 @@ def read_labelled(
         speaker.note(f"{missing:,} of {table.num_rows:,} rows are left out because their {target!r} is missing.")
         table = table.filter(outcome.is_valid())
     row_numbers = np.flatnonzero(np.asarray(outcome.is_valid())) + 1
-    entities = entities_of_columns(read_table(table.select(list(split_by))).columns) if split_by else None
+    with rows_known_as(row_numbers):
+        entities = entities_of_columns(read_table(table.select(list(split_by))).columns) if split_by else None
     roles = (target, group, time, weight, tuple(split_by), entities)
     return Labelled(pa.table(table), row_numbers, tuple(features), *roles, disk)
 

@@ -6,15 +6,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from guardband.data.fingerprint import mix
+from guardband.data.fingerprint import MOST_OVERLAP, mix
+from guardband.data.row_numbers import known_as
 from guardband.data.table import Column, Table, as_array, read_table
 from guardband.exceptions import OverlapError
 from guardband.words import listed, rows_named
+
+if TYPE_CHECKING:
+    from guardband.data.repeats import RepeatRule
 
 Labels = NDArray[np.int64]
 Rows = NDArray[np.intp]
@@ -33,6 +37,8 @@ class Entities:
 
     labels: Labels
     name: str
+    rule: RepeatRule | None = None
+    """By which rule rows were found to be the same, if nobody named what they belong to."""
 
     @cached_property
     def _numbered(self) -> tuple[Labels, Rows]:
@@ -51,15 +57,20 @@ class Entities:
 
     def take(self, rows: Rows) -> Entities:
         """Return the entities of some of the rows."""
-        return Entities(self.labels[rows], self.name)
+        return Entities(self.labels[rows], self.name, self.rule)
 
     def rows_of(self, chosen: Rows) -> Rows:
         """Return the rows of some entities, by their numbers."""
         return np.flatnonzero(np.isin(self.number, chosen))
 
-    def one_row_each(self, random: np.random.Generator) -> Rows:
-        """Return one row of each entity, drawn at random, in the order of the rows."""
-        order = random.permutation(len(self.labels))
+    def one_row_each(self, y: NDArray[np.float64]) -> Rows:
+        """Return one row of each entity, drawn at random, in the order of the rows.
+
+        The draw depends on the targets ``(n,)`` through a hash alone: the same for the same rows, and another for other
+        rows. With one seed for all, rows in order within their entity would be drawn by their place.
+        """
+        seed = blake2b(np.ascontiguousarray(y, dtype=np.float64).tobytes() + self.labels.tobytes(), digest_size=16)
+        order = np.random.default_rng(int.from_bytes(seed.digest())).permutation(len(self.labels))
         _, first = np.unique(self.number[order], return_index=True)
         return np.sort(order[first])
 
@@ -94,7 +105,8 @@ def name_of(columns: Sequence[str]) -> str:
 def refuse_seen(entities: Entities, training: Labels) -> None:
     """Raise if calibration rows belong to an entity that trained the network."""
     seen = np.isin(entities.every, training)
-    if seen.any():
+    chance = 0 if entities.rule is None else MOST_OVERLAP * len(entities.every)
+    if seen.sum() > chance:
         rows = entities.rows_of(np.flatnonzero(seen))
         raise OverlapError(
             f"{int(seen.sum()):,} of {len(entities.every):,} values of {entities.name} in the calibration rows also "
@@ -123,7 +135,7 @@ def _bits(column: Column) -> NDArray[np.uint64]:
     if missing.any():
         raise ValueError(
             f"Column {column.name!r} has missing values, so guardband cannot tell which rows belong together "
-            f"({rows_named(np.flatnonzero(missing))}). Fill them in, or remove these rows."
+            f"({rows_named(known_as(np.flatnonzero(missing)))}). Fill them in, or remove these rows."
         )
     return bits
 

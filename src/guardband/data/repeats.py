@@ -1,14 +1,18 @@
 """Repeated rows: found in a table before it is split, and told from equal rows that chance explains.
 
 Equal rows do no harm if the table is coarse: then new rows equal old ones just as often. They do if a join or a second
-upload repeated them: then a row that calibrates was seen in training, and a new row never is. What tells the two apart
-is rows that differ in a single column. In a coarse table there are more of these than of equal ones; where rows were
-copied there are none. All rows are looked at alike, before any of them is set aside.
+upload repeated them: then a row that calibrates was seen in training, and a new row never is. Two things tell these
+apart. Copies have the target of their original, however finely it is measured. And how often each row is there differs
+less than chance would have it: twice for each, for example. All rows are looked at alike, before any is set aside.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,66 +21,175 @@ from guardband.bands.promise import DISTINCT_ROW
 from guardband.data.entities import Entities
 from guardband.data.fingerprint import Prints, column_prints, mix
 from guardband.data.table import Column, Table
+from guardband.words import listed
 
 Sizes = NDArray[np.intp]
 
-FEWEST_SHARE = 0.01
-"""Fewer rows that repeat another, relative to all, stay as they are."""
+FEWEST_REPEATS, FEWEST_SHARE = 5, 0.01
+"""Fewer rows that repeat another, or fewer relative to all, stay as they are."""
 CLEAR_SHARE = 0.05
-"""From here on the target tells copies in a coarse table too."""
-FEWEST_CLASSES = 10
-FEWEST_REPEATS = 5
-LARGEST_CLASS = 0.05
-"""A class with more of the rows than this is a frequent value, not a row that was copied."""
-FEW = 0.25
-"""Pairs that differ in one column, relative to pairs that are equal, that still count as none."""
+"""From here on equal targets tell copies in a table of coarse inputs too."""
+LARGEST_CLASS, LARGE_ANYWAY = 0.05, 10
+"""A class with more of the rows is a frequent value, such as an empty row, and not a row that was copied."""
+MOSTLY = 0.5
+"""The share of rows that must not be frequent values."""
 ALIKE = 0.2
 """How much less often the targets of rows with equal inputs differ, relative to those of any two rows."""
+FINE_TARGET = 0.8
+"""How often two targets must differ to tell copies in all columns but one."""
+FEWEST_MULTIPLES, FEWEST_INPUTS = 20, 50
+FEW = 0.25
+"""Pairs that differ in one column, relative to pairs that are equal, that still count as none."""
+ERRORS = 3.0
 FEWEST_FOR_ID = 30
+MOST_ROWS = 50_000
+EQUAL_INPUTS = "combination of inputs"
+
+
+@dataclass(frozen=True)
+class RepeatRule:
+    """Which rows are the same: those that are equal in these columns, and in the target too if ``with_target``."""
+
+    columns: tuple[str, ...]
+    with_target: bool
+
+    def entities(self, table: Table, y: NDArray[np.float64]) -> Entities:
+        """Return which rows of a table are the same; those of frequent values are themselves."""
+        own = [column for column in table.columns if column.name in self.columns]
+        prints = _inputs(_hashes(own, len(y)))
+        prints = mix(prints, _exact_bits(Column("y", y))) if self.with_target else prints
+        alone = ~_is_rare(prints)
+        prints[alone] = mix(prints[alone], np.flatnonzero(alone).astype(np.uint64))
+        return Entities(prints.view(np.int64), DISTINCT_ROW if self.with_target else EQUAL_INPUTS, self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the rule for JSON."""
+        return {"columns": list(self.columns), "with_target": self.with_target}
+
+    @classmethod
+    def from_dict(cls, entries: Mapping[str, Any]) -> RepeatRule:
+        """Return the rule that ``to_dict`` described."""
+        return cls(tuple(entries["columns"]), entries["with_target"])
 
 
 @dataclass(frozen=True)
 class Repeats:
-    """Rows that repeat another, in all columns or in the ``inputs`` alone: how many, and the entities they form."""
+    """Rows that repeat another, by which rule, in all columns but ``besides``."""
 
-    extra: int
+    rule: RepeatRule
     entities: Entities
-    inputs: bool
+    besides: tuple[str, ...]
+
+    @property
+    def extra(self) -> int:
+        """How many rows repeat another."""
+        return len(self.entities.labels) - len(self.entities.every)
 
     def in_words(self) -> str:
         """Return how many rows repeat another, what was done, and what to do."""
-        what = "have the inputs of another row" if self.inputs else "repeat another row"
+        what = "repeat another row" if self.rule.with_target else "have the inputs of another row"
+        but = f", but for {listed(self.besides)}" if self.besides else ""
         return (
-            f"{self.extra:,} of {len(self.entities.labels):,} rows {what}, more than chance explains. guardband keeps "
-            "equal rows together and counts them once. Remove repeated rows if a join or a second upload made them."
+            f"{self.extra:,} of {len(self.entities.labels):,} rows {what}{but}. Chance does not explain that. "
+            "guardband keeps these rows together and counts them once. Remove repeated rows if a join or a second "
+            "upload made them."
         )
 
 
 def repeats_in(table: Table, y: NDArray[np.float64]) -> Repeats | None:
     """Return the rows that were repeated, or None if chance explains those that are equal.
 
-    Columns that number the rows, or name each of them, do not count.
+    Columns that differ in each row do not count, nor does one more that a join may have brought. Without the target,
+    only those columns are left out that number or name the rows.
     """
-    columns = [column for column in table.columns if not _is_id(column)]
-    if not columns:
+    named = [own.name for own in table.columns if not _is_id(own, measured=False)]
+    columns = _copied_columns(table, y, named)
+    if columns:
+        return _found(table, y, columns, with_target=True)
+    hashes = _hashes([own for own in table.columns if own.name in named], len(y))
+    return _found(table, y, named, with_target=False) if hashes and _are_near_copies(hashes) else None
+
+
+def _copied_columns(table: Table, y: NDArray[np.float64], named: list[str]) -> list[str] | None:
+    """Return the columns in which rows and targets were copied: those named, or fewer; None if none were."""
+    target = _exact_bits(Column("y", y))
+    if len(target) > MOST_ROWS:  # by the target's bits, which leaves copies together
+        some = np.flatnonzero(mix(target, target) % np.uint64(len(target) // MOST_ROWS + 1) == 0)
+        table, target = table.take(some), target[some]
+    if len(target) == 0 or _extra(_sizes(target)) < FEWEST_REPEATS:
         return None
-    # A sum of hashes, so that one column can be taken out again.
-    hashes = [mix(np.full(len(y), j, dtype=np.uint64), _exact_bits(own)) for j, own in enumerate(columns)]
-    inputs, target = np.add.reduce(hashes), _exact_bits(Column("y", y))
-    whole = mix(inputs, target)
-    by_inputs = _sizes(inputs)
-    if _extra(by_inputs) < FEWEST_REPEATS:
+    columns = [own for own in table.columns if own.name in named]
+    hashes = dict(zip(named, _hashes(columns, len(target)), strict=True))
+    if not named or _are_copies(_inputs(list(hashes.values())), target, strictly=False):
+        return named or None
+    fewer = [own.name for own in columns if not _is_id(own, measured=True)]
+    if not fewer:
         return None
-    if _could_be_copies(by_inputs) and _extra(by_inputs) > FEWEST_SHARE * len(y) and _is_fine(inputs, hashes):
-        return Repeats(_extra(by_inputs), Entities(inputs.view(np.int64), DISTINCT_ROW), True)
-    by_row = _sizes(whole)
-    if _could_be_copies(by_row) and (_all_repeated(by_row) or _targets_tell(by_inputs, by_row, _sizes(target))):
-        return Repeats(_extra(by_row), Entities(whole.view(np.int64), DISTINCT_ROW), False)
+    inputs = _inputs([hashes[name] for name in fewer])
+    if len(fewer) < len(named) and _are_copies(inputs, target, strictly=True):
+        return fewer
+    for left_out in fewer if len(fewer) > 1 else ():
+        if _are_copies(inputs - hashes[left_out], target, strictly=True):
+            return [name for name in fewer if name != left_out]
     return None
 
 
-def _is_fine(inputs: Prints, hashes: list[Prints]) -> bool:
+def _found(table: Table, y: NDArray[np.float64], columns: Sequence[str], with_target: bool) -> Repeats:
+    rule = RepeatRule(tuple(columns), with_target)
+    besides = tuple(own.name for own in table.columns if own.name not in rule.columns)
+    return Repeats(rule, rule.entities(table, y), besides)
+
+
+def _are_copies(inputs: Prints, target: Prints, strictly: bool) -> bool:
+    """Return whether rows with equal inputs and targets are copies; ``strictly`` by a fine target alone."""
+    whole = mix(inputs, target)
+    rare = _is_rare(whole)
+    inputs, target, whole = inputs[rare], target[rare], whole[rare]
+    by_row, n = _sizes(whole), len(whole)
+    share = CLEAR_SHARE if strictly else FEWEST_SHARE
+    if n < MOSTLY * len(rare) or _extra(by_row) < max(FEWEST_REPEATS, share * n):
+        return False
+    every, equal = n * (n - 1) / 2, _pairs(by_row)
+    same_inputs, same_targets = _pairs(_sizes(inputs)), _pairs(_sizes(target))
+    by_inputs = 1 - equal / same_inputs < ALIKE * (1 - same_targets / every)
+    if strictly:
+        return by_inputs and 1 - same_targets / every > FINE_TARGET
+    by_targets = 1 - equal / same_targets < ALIKE * (1 - same_inputs / every) and _extra(by_row) > CLEAR_SHARE * n
+    return by_inputs or by_targets or _too_even(by_row)
+
+
+def _are_near_copies(hashes: list[Prints]) -> bool:
+    """Return whether rows with equal inputs are copies, whatever their targets."""
+    inputs = _inputs(hashes)
+    rare = _is_rare(inputs)
+    hashes = [own[rare] for own in hashes]
+    sizes = _sizes(inputs[rare])
+    if len(sizes) < FEWEST_INPUTS or _extra(sizes) < max(FEWEST_REPEATS, FEWEST_SHARE * rare.sum()):
+        return False
+    return _too_even(sizes) and _is_fine(hashes)
+
+
+def _too_even(sizes: Sizes) -> bool:
+    """Return whether rows are there too evenly for independent draws, however frequent each is.
+
+    If f_k rows are there k times, k! f_k is log-convex in k for every mixture of Poisson laws, up to chance.
+    """
+    if len(sizes) >= FEWEST_MULTIPLES and int(np.gcd.reduce(sizes)) > 1:
+        return True
+    counts = np.bincount(sizes, minlength=3).astype(float)
+    counts = np.append(counts, 0.0)
+    high = np.log(counts + ERRORS * np.sqrt(counts) + ERRORS**2)
+    for k in range(2, len(counts) - 1):
+        low = counts[k] - ERRORS * math.sqrt(counts[k])
+        # k! f_k squared over (k-1)! f_(k-1) times (k+1)! f_(k+1)
+        if low > 0 and 2 * math.log(low) + math.log(k / (k + 1)) > high[k - 1] + high[k + 1]:
+            return True
+    return False
+
+
+def _is_fine(hashes: list[Prints]) -> bool:
     """Return whether hardly any two rows differ in exactly one column."""
+    inputs = _inputs(hashes)
     equal, differ = _pairs(_sizes(inputs)), 0.0
     for own in hashes:
         differ += _pairs(_sizes(inputs - own)) - equal
@@ -85,27 +198,10 @@ def _is_fine(inputs: Prints, hashes: list[Prints]) -> bool:
     return True
 
 
-def _all_repeated(by_row: Sizes) -> bool:
-    """Return whether the number of times that a row is there is always a multiple of the same number."""
-    return int(np.gcd.reduce(by_row)) > 1
-
-
-def _targets_tell(by_inputs: Sizes, by_row: Sizes, by_target: Sizes) -> bool:
-    """Return whether rows with equal inputs have equal targets, or rows with equal targets equal inputs, nearly always.
-
-    Nearly: measured by how often two rows of the table differ there at all.
-    """
-    n = int(by_row.sum())
-    if _extra(by_row) <= CLEAR_SHARE * n:
-        return False
-    every, equal, inputs, targets = n * (n - 1) / 2, _pairs(by_row), _pairs(by_inputs), _pairs(by_target)
-    return any(
-        1 - equal / given < ALIKE * (1 - other / every) for given, other in ((inputs, targets), (targets, inputs))
-    )
-
-
-def _could_be_copies(sizes: Sizes) -> bool:
-    return bool(len(sizes) >= FEWEST_CLASSES and sizes.max() <= max(LARGEST_CLASS * sizes.sum(), FEWEST_CLASSES))
+def _is_rare(prints: Prints) -> NDArray[np.bool_]:
+    _, inverse, counts = np.unique(prints, return_inverse=True, return_counts=True)
+    rare: NDArray[np.bool_] = counts[inverse] <= max(LARGEST_CLASS * len(prints), LARGE_ANYWAY)
+    return rare
 
 
 def _sizes(prints: Prints) -> Sizes:
@@ -122,6 +218,17 @@ def _pairs(sizes: Sizes) -> float:
     return float((sizes * (sizes - 1.0) / 2).sum())
 
 
+def _hashes(columns: Sequence[Column], n: int) -> list[Prints]:
+    """Return a number for each value of each column, which depends on the column's name too."""
+    seeds = [int.from_bytes(blake2b(own.name.encode(), digest_size=8).digest()) for own in columns]
+    return [mix(np.full(n, seed, dtype=np.uint64), _exact_bits(own)) for seed, own in zip(seeds, columns, strict=True)]
+
+
+def _inputs(hashes: Sequence[Prints]) -> Prints:
+    """Return a number for each row: a sum, so that one column can be taken out again."""
+    return np.asarray(np.add.reduce(hashes))
+
+
 def _exact_bits(column: Column) -> Prints:
     """Return one number per value, equal for equal values."""
     if column.has_cells:
@@ -129,12 +236,12 @@ def _exact_bits(column: Column) -> Prints:
     return np.where(np.isnan(column.values), np.nan, column.values + 0.0).view(np.uint64)
 
 
-def _is_id(column: Column) -> bool:
-    """Return whether a column has another text, or another whole number, in each row."""
-    values = column.values
-    if len(values) < FEWEST_FOR_ID:
-        return False
+def _is_id(column: Column, measured: bool) -> bool:
+    """Return whether a column differs in each row where it is known; of numbers whole ones, unless ``measured``."""
     if column.has_cells:
-        return len(set(values)) == len(values)
-    whole = column.numbers_are == "number" and not np.isnan(values).any() and (values == np.round(values)).all()
-    return bool(whole) and len(np.unique(values)) == len(values)
+        known: Any = [cell for cell in column.values if cell is not None]
+        return FEWEST_FOR_ID <= len(known) == len(set(known))
+    known = column.values[~np.isnan(column.values)]
+    if not measured and column.numbers_are == "number" and (known % 1).any():
+        return False
+    return FEWEST_FOR_ID <= len(known) == len(np.unique(known))

@@ -12,6 +12,7 @@ from guardband.calibration.rule import Rule
 from guardband.data.entities import Entities, Labels
 from guardband.data.fingerprint import Prints, count_overlap
 from guardband.data.reference import Reference
+from guardband.data.repeats import RepeatRule
 from guardband.data.table import Table
 from guardband.data.unlike import Seen
 from guardband.learning.learned import Learned
@@ -24,7 +25,8 @@ class Fitted:
 
     The prints are fingerprints of the rows that trained, of those that ``fit`` held out, and of those that calibrated
     last. ``reference`` summarises the training rows, and ``params`` are the arguments that the model was fitted with.
-    The entities are what training and calibration rows belong to, None if rows stand alone.
+    The entities are what training and calibration rows belong to, None if rows stand alone; ``repeat_rule`` says which
+    rows are the same if that was found in the table.
     ``doubts`` says why rows may depend on each other, in sentences: an audit then cannot judge the promise.
     ``seen`` is what the training rows held, None for a model of a file that does not say.
     """
@@ -39,8 +41,14 @@ class Fitted:
     params: Mapping[str, Any]
     training_entities: Labels | None = None
     calibration_entities: Labels | None = None
+    repeat_rule: RepeatRule | None = None
     doubts: tuple[str, ...] = ()
     seen: Seen | None = None
+
+    @property
+    def has_labels(self) -> bool:
+        """Whether the user said what rows belong to; otherwise it was found, if anything was."""
+        return self.training_entities is not None and self.repeat_rule is None
 
     def predict(self, table: Table) -> Predicted:
         """Return what the networks predict in work units, as the rule is to see it."""

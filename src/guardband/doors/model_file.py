@@ -25,6 +25,7 @@ from guardband.calibration.cut import Cut
 from guardband.calibration.summary import Summary
 from guardband.data.encoder import encoder_from_dict
 from guardband.data.reference import Reference
+from guardband.data.repeats import RepeatRule
 from guardband.data.target import Target
 from guardband.data.transforms import Functions
 from guardband.data.unlike import Seen
@@ -87,6 +88,7 @@ def save(
         "unit": None if calibrated is None or calibrated.unit is None else asdict(calibrated.unit),
         "reference": fitted.reference.to_dict(),
         "doubts": list(fitted.doubts),
+        "repeat_rule": None if fitted.repeat_rule is None else fitted.repeat_rule.to_dict(),
         "seen": None if fitted.seen is None else fitted.seen.to_dict(),
     }
     tensors = {WEIGHTS + name: t for name, t in learned.members.snapshot().items()}
@@ -199,7 +201,8 @@ def _restore(model: IntervalRegressor, entries: Mapping[str, Any], tensors: Mapp
         params=model.get_params(deep=False),
         training_entities=_numpy(tensors.get("training_entities")),
         calibration_entities=_numpy(tensors.get("calibration_entities")),
-        doubts=tuple(entries.get("doubts", ())),
+        doubts=tuple(entries["doubts"]),
+        repeat_rule=None if entries["repeat_rule"] is None else RepeatRule.from_dict(entries["repeat_rule"]),
         seen=None if entries.get("seen") is None else Seen.from_dict(entries["seen"]),
     )
     if entries["certificate"] is not None:

@@ -18,7 +18,6 @@ from guardband.bands.certificate import Certificate
 from guardband.bands.intervals import Intervals
 from guardband.bands.levels import Level
 from guardband.bands.pav_promise import PavRule
-from guardband.bands.promise import DISTINCT_ROW
 from guardband.calibration.calibrated import Calibrated, OnInsufficient
 from guardband.calibration.pav import Average
 from guardband.data.encoder import PlainNumbers, TableEncoder
@@ -27,12 +26,11 @@ from guardband.data.entities import (
     SplitBy,
     entities_from,
     entities_of_labels,
-    name_of,
     refuse_seen,
 )
 from guardband.data.fingerprint import count_overlap, fingerprints, refuse_overlap
 from guardband.data.reference import Reference
-from guardband.data.repeats import repeats_in
+from guardband.data.repeats import RepeatRule, repeats_in
 from guardband.data.split import split_rows
 from guardband.data.table import Table, as_array, read_table, take_rows
 from guardband.data.target import read_target
@@ -244,7 +242,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                 target,
                 d1,
                 None if together is None else together.take(d1).number,
-                self._keys(),
+                self.keys,
             )
             architecture, recipe = options.architecture_for(len(d1)), options.recipe_for(len(d1))
             shape = architecture.for_table(rows.encoder)
@@ -256,11 +254,12 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             predicted, seen = learned.predict_left_out(rows.x)
             method = sharpest(options.request, predicted, learned.target.to_work(response[d1[rows.kept[seen]]]))
             learned = replace(learned, choices=f"{learned.choices}, the score {method.name}")
-        looks = self.split_by is None and (together is None or together.name == DISTINCT_ROW)
+        looks = self.split_by is None and (together is None or together.rule is not None)
         found = doubts_of(rows, learned, table.take(d1), response[d1], options.request.levels) if looks else ()
         found = tuple(doubt for doubt in found if len(d2) or doubt.kind == "cluster")  # who brings D2 chose its time
         for doubt in found:
             warn(doubt.sentence, DependentRowsWarning)
+        alone = d1 if together is None else d1[together.take(d1).one_row_each(response[d1])]
         fitted = Fitted(
             learned=learned,
             rule=method.rule(options.request),
@@ -268,11 +267,12 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             training_prints=prints[d1],
             held_out_prints=prints[d2],
             calibration_prints=prints[d2],
-            reference=Reference.learn(table.take(d1), response[d1]),
+            reference=Reference.learn(table.take(alone), response[alone]),
             params=self.get_params(deep=False),
             training_entities=None if together is None else together.take(d1).every,
+            repeat_rule=None if together is None else together.rule,
             doubts=tuple(doubt.sentence for doubt in found),
-            seen=Seen.learn(table.take(d1), self._keys()),
+            seen=Seen.learn(table.take(d1), self.keys),
         )
         if len(d2):
             fitted = fitted.calibrated_on(
@@ -305,7 +305,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         refuse_overlap(prints, self.fitted_.training_prints, by_chance=self.fitted_.training_entities is None)
         again = count_overlap(prints, self.fitted_.held_out_prints)
         notes = (f"{again} of {table.n_rows} calibration rows were given to fit. {PREPARED_OUTSIDE}",) if again else ()
-        together = self.entities_of(table, X, response, labels)
+        together = self.entities_of(table, X, response, labels, self.fitted_.repeat_rule)
         if together is not None and self.fitted_.training_entities is not None:
             refuse_seen(together, self.fitted_.training_entities)
         self.fitted_ = self.fitted_.calibrated_on(
@@ -449,12 +449,19 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         beside = tuple(own.take(known) if isinstance(own, Entities) else take_rows(own, known) for own in beside)
         return take_rows(X, known), table.take(known), response[known], *beside
 
-    def entities_of(self, table: Table, X: Any, y: Array, labels: Any = None) -> Entities | None:
-        """Return which rows belong together: as labels or ``split_by`` say, otherwise those that were repeated."""
+    def entities_of(
+        self, table: Table, X: Any, y: Array, labels: Any = None, rule: RepeatRule | None = None
+    ) -> Entities | None:
+        """Return which rows belong together: as labels or ``split_by`` say, otherwise those that were repeated.
+
+        ``rule`` says which rows are the same if that was found before.
+        """
         if labels is not None:
             return self._labels(labels, table.n_rows)
         if self.split_by is not None:
-            return entities_from(table, X, self.split_by) if self.split_by else None
+            return entities_from(table, X, self.split_by) if callable(self.split_by) or self.keys else None
+        if rule is not None:
+            return rule.entities(table, y)
         repeats = repeats_in(table, y)
         if repeats is None:
             return None
@@ -462,17 +469,23 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return repeats.entities
 
     def _labels(self, labels: Any, n_rows: int) -> Entities | None:
-        """Return the entities that labels name, called by the columns that they came from if these are known."""
+        """Return the entities that labels name."""
         if labels is None or isinstance(labels, Entities):
             return labels
-        found, names = entities_of_labels(labels, n_rows), self._keys()
-        return Entities(found.labels, name_of(names)) if names else found
+        if self.split_by is not None:
+            raise ValueError("split_by and entities both say which rows belong together: give one of them.")
+        return entities_of_labels(labels, n_rows)
 
-    def _keys(self) -> tuple[str, ...]:
-        """Return the columns that ``split_by`` names."""
-        if not self.split_by or callable(self.split_by):
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The columns that ``split_by`` names."""
+        own = self.split_by
+        if own is None or callable(own):
             return ()
-        return (self.split_by,) if isinstance(self.split_by, str) else tuple(self.split_by)
+        names = [own] if isinstance(own, str) else list(own) if isinstance(own, list | tuple | np.ndarray) else [own]
+        if not all(isinstance(name, str) for name in names):
+            raise ValueError(f"split_by must be the name of a column, several names, or a function, found {own!r}.")
+        return tuple(names)
 
     def _weights(self, sample_weight: Any, n_rows: int) -> Array:
         weight: Array = _check_sample_weight(sample_weight, np.empty((n_rows, 1)), dtype=np.float64)
