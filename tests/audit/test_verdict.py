@@ -56,7 +56,8 @@ def counted(covered, n, n2=1000, level=0.9, *, significance=0.01, among=1, delta
             counted(850, 1000),
             "broken",
             "Promise broken: only 850 of 1,000 rows (85.0%) fell inside their 90% intervals. If the promise held, 99% "
-            "of all audits would find at least 867 inside (p = 0.00034). Calibrate on rows like those you will predict.",
+            "of all audits would find at least 867 inside (p = 0.00034). Calibrate on rows like those you will "
+            "predict.",
         ),
         (
             counted(127, 150, n2=320),
