@@ -122,7 +122,8 @@ def _read(
     inputs = Inputs.of(model, disk)
     own = target_of(model_path, target, list(inputs.kinds), disk.names)
     need_roles(own, ((group, "--group"), (time, "--time")), disk.names, disk.label)
-    keys = [] if not model.split_by or callable(model.split_by) else list(model.split_by)
+    split_by = [model.split_by] if isinstance(model.split_by, str) else model.split_by
+    keys = [] if not split_by or callable(split_by) else list(split_by)
     for name in keys:
         need_column(name, disk.names, "split_by, as the model was fitted", disk.label)
     rows = read_labelled(
