@@ -63,6 +63,28 @@ def test_an_audit_needs_the_column_that_names_patients(command, here):
     assert "has no column 'patient' for split_by" in said.err
 
 
+def test_predict_does_not_need_the_column_that_names_patients(command, fitted):
+    visits(1, prefix="q").drop(columns="patient").to_csv("nameless.csv", index=False)
+    for name in ("new", "nameless"):
+        said = command("predict", "visits.guardband", f"{name}.csv", "-o", f"{name}-out.csv", "--json")
+        assert said.code == 0, said.err
+        assert said.json["unlike"]["rows"] == 0
+    answered, expected = pd.read_csv("nameless-out.csv"), pd.read_csv("new-out.csv")
+    pd.testing.assert_frame_equal(answered, expected.drop(columns="patient"))
+    said = command("audit", "visits.guardband", "nameless.csv")
+    assert said.code == 2
+    assert "has no column 'patient' for split_by" in said.err
+
+
+def test_a_model_from_python_is_audited_by_its_column(command, here):
+    frame = visits()
+    model = gb.IntervalRegressor(split_by="patient", preset="fast", random_state=0, verbose=False)
+    model.fit(frame[["patient", "dose"]], frame["y"]).save("own.guardband")
+    said = command("audit", "own.guardband", "new.csv", "-t", "y", "--json")
+    assert said.code == 0, said.err
+    assert said.json["n"] == 150
+
+
 def test_a_column_that_is_left_out_may_name_patients(command, here):
     said = command("fit", "visits.csv", "-t", "y", "--split-by", "patient", "--drop", "patient", "--json", *FAST)
     assert said.json["features"] == ["dose"]

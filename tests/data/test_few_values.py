@@ -7,6 +7,33 @@ from guardband.data.few_values import remarks_on_values
 from guardband.exceptions import TargetWarning
 
 
+@pytest.mark.parametrize("code", [-999.0, 999.0, 9999.0, -99999.0])
+def test_a_code_for_missing_is_warned_of(code):
+    words = rf"60 training targets are exactly {code:.0f}, far from all others\. .* remove these rows\."
+    with pytest.warns(TargetWarning, match=words) as said:
+        assert remarks_on_values(np.r_[np.linspace(0, 500, 100), np.full(60, code)]) == ()
+    assert len(said) == 1
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        np.r_[np.arange(999.0), 999, 999],  # counts that reach 999
+        np.r_[np.arange(900.0), 999, 999],  # away by less than 20% of their range
+        np.r_[np.arange(99.0), 999],  # once
+        np.r_[np.arange(99.0), 990, 990],
+        np.r_[np.arange(9.0), 99, 99],  # two digits
+        np.r_[np.arange(99.0), 999.9, 999.9],
+        np.r_[np.arange(9.0), 500, 999, 999, 2000, 2000],  # not at an end
+        np.r_[-1.7e308, 1.0, 999, 999],
+    ],
+)
+def test_other_values_are_no_code_for_missing(y):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        remarks_on_values(y)
+
+
 def test_two_values_are_warned_of():
     with pytest.warns(TargetWarning, match=r"only 2 different values.*contain both\. A classifier may answer"):
         (remark,) = remarks_on_values(np.arange(40.0) % 2)

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 import guardband as gb
@@ -80,6 +82,22 @@ def test_text_that_names_patients_is_not_learnt_from(model):
     X, _ = patients(1)
     other = X.assign(patient="nobody")
     np.testing.assert_array_equal(model.predict(X), model.predict(other))
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "arrow"])
+def test_a_prediction_does_not_need_text_that_names_patients(model, library):
+    X, y = patients(1)
+    lacking = X.drop(columns="patient")
+    new = {"pandas": lambda: lacking, "polars": lambda: pl.from_pandas(lacking), "arrow": lambda: pa.table(lacking)}
+    np.testing.assert_array_equal(model.predict(new[library]()), model.predict(X))
+    bands, expected = model.predict_interval(new[library]()), model.predict_interval(X)
+    np.testing.assert_array_equal(bands.upper, expected.upper)
+    np.testing.assert_array_equal(bands.unlike, expected.unlike)
+    with pytest.raises(ValueError, match=r"lacks 1 of the model's 3 columns: 'age'"):
+        model.predict(lacking.drop(columns="age"))
+    for needs_patients in (model.calibrate, lambda X, y: Evidence.of(model, X, y)):
+        with pytest.raises(ValueError, match=r"lacks 1 of the model's 3 columns: 'patient'"):
+            needs_patients(lacking, y)
 
 
 def test_labels_may_come_apart_from_the_table():

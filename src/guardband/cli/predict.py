@@ -45,6 +45,7 @@ def predict(
 
     The table keeps its columns and the order of its rows. It is read in batches, so that its size does not matter. The
     output appears whole or not at all. A table needs the columns that the model was fitted on, by name, in any order.
+    Columns of text that fit got by --split-by may be absent.
 
     Rows unlike all training rows are counted: a category or a missing value that training did not have, or a number
     far outside. They get an interval too, but check them first.

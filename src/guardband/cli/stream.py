@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Inputs:
-    """The columns of a table that a model takes, in its order, and what each is; the table's others are extra."""
+    """The columns of a table that a model takes, in its order, and what each is; the table's others are extra.
+
+    Columns that the model does not learn from may be absent.
+    """
 
     kinds: dict[str, Kind]
     extra: tuple[str, ...]
@@ -38,14 +41,15 @@ class Inputs:
         if not names and len(disk.names) < len(kinds):
             raise ValueError(f"The model takes {len(kinds)} columns in order, found {len(disk.names)} in {disk.label}.")
         names = names or list(disk.names[: len(kinds)])
-        missing = [name for name in names if name not in disk.names]
+        unlearnt = encoder.unlearnt(names)
+        missing = [name for name in names if name not in disk.names and name not in unlearnt]
         if missing:
             raise ValueError(
                 f"{disk.label} lacks {len(missing)} of the model's {len(names)} columns: {listed(missing, 10)}. "
                 "Add them, or fit a model without them."
             )
-        known = set(names)
-        return cls(dict(zip(names, kinds, strict=True)), tuple(name for name in disk.names if name not in known))
+        known = {name: kind for name, kind in zip(names, kinds, strict=True) if name in disk.names}
+        return cls(known, tuple(name for name in disk.names if name not in known))
 
 
 def predict_into(
@@ -63,7 +67,7 @@ def predict_into(
     until = Unlike()
     for batch, done in disk.batches():
         X = typed(batch, inputs.kinds, disk, until.n)
-        table = model.read_rows(X if named else _matrix(X))
+        table = model.read_rows(X if named else _matrix(X), to_predict=True)
         bands = model.intervals_of(table, calibrated)
         found = Unlike(len(batch))
         if seen is not None:

@@ -49,6 +49,10 @@ class TableEncoder:
         """What each column of the table is."""
         return tuple(code.kind for code in self.codes)
 
+    def unlearnt(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Return which of the table's columns, by their names, are not learnt from."""
+        return tuple(name for name, code in zip(names, self.codes, strict=True) if isinstance(code, NoCode))
+
     @property
     def numbers(self) -> int:
         """How many columns of the matrix are robust numbers."""
@@ -103,6 +107,10 @@ def _learn(column: Column, robust: bool, is_key: bool) -> Code:
 @dataclass(frozen=True)
 class PlainNumbers:
     """Passes numbers on as they are, for a network of the user's own: text and NaN are refused."""
+
+    def unlearnt(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Return which of the table's columns are not learnt from: none."""
+        return ()
 
     def encode(self, table: Table) -> Matrix:
         """Return the matrix of a table of numbers."""

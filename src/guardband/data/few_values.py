@@ -1,4 +1,4 @@
-"""Targets with few different values, or with many equal ones."""
+"""Targets with few different values, with many equal ones, or with a code for "missing"."""
 
 from __future__ import annotations
 
@@ -10,11 +10,17 @@ from guardband.exceptions import TargetWarning, warn
 FEW_VALUES, ROWS_A_VALUE = 10, 5
 """Few values are at most so many, each with at least so many rows on average."""
 MANY_EQUAL = 0.5
+SHORTEST_CODE, FEWEST_ROWS, FAR = 999, 2, 0.2
+"""A code for "missing" has at least this size and so many rows; its gap exceeds this share of the others' range."""
 
 
 def remarks_on_values(y: NDArray[np.float64]) -> tuple[str, ...]:
-    """Return what is to be said of a target with few values or many equal ones; two values are also warned of."""
+    """Return what is to be said of a target with few values or many equal ones.
+
+    Two values are also warned of, and so is a code for "missing".
+    """
     values, counts = np.unique(y, return_counts=True)
+    _warn_of_codes(values, counts)
     few, most = len(values), int(counts.argmax())
     if 1 < few <= FEW_VALUES and len(y) >= ROWS_A_VALUE * few:
         words = f"The target has only {few} different values. Intervals will often contain "
@@ -30,3 +36,19 @@ def remarks_on_values(y: NDArray[np.float64]) -> tuple[str, ...]:
             "because equal targets are often covered together.",
         )
     return ()
+
+
+def _warn_of_codes(values: NDArray[np.float64], counts: NDArray[np.intp]) -> None:
+    """Warn if the least or the largest value is written with nines alone, repeated, and far from all others."""
+    if len(values) < 3:
+        return
+    for end, nearest, furthest in ((0, 1, -1), (-1, -2, 0)):
+        value, written = values[end], f"{values[end]:.17g}"
+        is_code = abs(value) >= SHORTEST_CODE and set(written.lstrip("-")) == {"9"} and counts[end] >= FEWEST_ROWS
+        # The product is taken first: a difference of numbers near the largest float would overflow.
+        if is_code and abs(value - values[nearest]) > abs(FAR * values[nearest] - FAR * values[furthest]):
+            warn(
+                f"{counts[end]:,} training targets are exactly {written}, far from all others. "
+                "If that means 'missing', empty these cells or remove these rows.",
+                TargetWarning,
+            )

@@ -86,10 +86,11 @@ class Table:
         return replace(self, columns=tuple(column.read_as(kind) for column, kind in pairs))
 
 
-def read_table(X: Any, names: Sequence[str] | None = None) -> Table:
+def read_table(X: Any, names: Sequence[str] | None = None, may_lack: Sequence[str] = ()) -> Table:
     """Return any table-like input as a ``Table``; infinities and empty tables are refused.
 
-    ``names`` are the columns to take of a data frame, in this order; those that it lacks are an error.
+    ``names`` are the columns to take of a data frame, in this order; those that it lacks are an error, and
+    empty text if they are in ``may_lack``.
     """
     if hasattr(X, "toarray") and hasattr(X, "nnz"):
         raise TypeError("X must be dense, found a sparse matrix: pass X.toarray().")
@@ -97,7 +98,7 @@ def read_table(X: Any, names: Sequence[str] | None = None) -> Table:
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     extra: tuple[str, ...] = ()
     if names is not None and isinstance(frame, nw.DataFrame):
-        frame, extra = _chosen(frame, names)
+        frame, extra = _chosen(frame, names, may_lack)
     table = _from_frame(frame) if isinstance(frame, nw.DataFrame) else _from_array(as_array(X))
     shape = (table.n_rows, len(table.columns))
     if table.n_rows == 0:
@@ -110,15 +111,19 @@ def read_table(X: Any, names: Sequence[str] | None = None) -> Table:
     return replace(table, extra=extra)
 
 
-def _chosen(frame: nw.DataFrame[Any], names: Sequence[str]) -> tuple[nw.DataFrame[Any], tuple[str, ...]]:
+def _chosen(
+    frame: nw.DataFrame[Any], names: Sequence[str], may_lack: Sequence[str]
+) -> tuple[nw.DataFrame[Any], tuple[str, ...]]:
     """Return some columns of a frame, and the names of its others."""
     given = frame.columns
-    missing = [name for name in names if name not in set(given)]
+    absent = [name for name in names if name not in set(given)]
+    missing = [name for name in absent if name not in may_lack]
     if missing:
         raise ValueError(
             f"X lacks {len(missing)} of the model's {len(names)} columns: {listed(missing, 10)}. Add them, or fit a "
             "model without them."
         )
+    frame = frame.with_columns(nw.lit(None, nw.String).alias(name) for name in absent)
     known = set(names)
     return frame.select(list(names)), tuple(name for name in given if name not in known)
 

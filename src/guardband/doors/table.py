@@ -324,7 +324,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if return_intervals:
             return self.predict_interval(X)
         check_is_fitted(self, "fitted_")
-        table = self.read_rows(X)
+        table = self.read_rows(X, to_predict=True)
         predicted, calibrated = self.fitted_.predict(table), self.fitted_.calibrated
         if calibrated is None:
             point: Array = predicted.point[0, 0]
@@ -345,7 +345,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Rows unlike all training rows are counted in one ``UnlikeRowsWarning``, and marked in ``Intervals.unlike``.
         """
         calibrated = self.calibration_.at(confidence_level, alpha)
-        table = self.read_rows(X)
+        table = self.read_rows(X, to_predict=True)
         bands = self.intervals_of(table, calibrated)
         seen = self.fitted_.seen
         if seen is None:
@@ -416,17 +416,18 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             )
         return read_target(array, n_rows, may_miss=may_miss)
 
-    def read_rows(self, X: Any) -> Table:
+    def read_rows(self, X: Any, *, to_predict: bool = False) -> Table:
         """Return rows with the columns that the model was fitted on, as what they were then.
 
-        Columns with names are found by them, in any order among others; arrays must have the same columns.
+        Columns with names are found by them, in any order among others; arrays must have the same columns. Predictions
+        do not need columns that are not learnt from: absent ones are empty if the rows are only ``to_predict``.
         """
-        names = getattr(self, "feature_names_in_", None)
-        by_name = names is not None and _get_feature_names(X) is not None
-        table = read_table(X, list(names) if by_name and names is not None else None)
-        if not by_name:
+        names, encoder = getattr(self, "feature_names_in_", None), self.fitted_.learned.encoder
+        if names is not None and _get_feature_names(X) is not None:
+            table = read_table(X, list(names), encoder.unlearnt(names) if to_predict else ())
+        else:
+            table = read_table(X)
             validate_data(self, X, skip_check_array=True, reset=False)
-        encoder = self.fitted_.learned.encoder
         return table.read_as(encoder.kinds) if isinstance(encoder, TableEncoder) else table
 
     def _labelled(self, X: Any, table: Table, y: Any, *beside: Any) -> tuple[Any, ...]:
