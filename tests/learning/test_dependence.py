@@ -81,6 +81,18 @@ def sort_by_the_target(X, mean, noise, rng):
     return X.iloc[order], (mean + noise)[order]
 
 
+def sort_by_a_wave(X, mean, noise, rng):
+    place = np.sort(rng.uniform(size=len(X)))
+    return X.assign(place=place), 2 * np.sin(60 * place) + 0.5 * noise
+
+
+def add_districts(X, mean, noise, rng):
+    """A key that tells only in which interval a latitude lies."""
+    latitude = rng.uniform(size=len(X))
+    districts = [f"z{v}" for v in (40 * latitude).astype(int)]
+    return X.assign(district=districts, latitude=latitude), np.sin(12 * latitude) + 0.3 * noise
+
+
 CLEAN = [
     add_irrelevant_ids,
     add_categories,
@@ -90,6 +102,8 @@ CLEAN = [
     add_dates,
     sort_by_an_input,
     sort_by_the_target,
+    sort_by_a_wave,
+    add_districts,
 ]
 
 
@@ -101,8 +115,10 @@ def test_independent_rows_raise_no_doubt(kind):
     assert raised <= binom.ppf(1 - SIGNIFICANCE, 3, FALSE_DOUBTS)
 
 
-@pytest.mark.parametrize(("entities", "size"), [(300, 2), (100, 5), (40, 20), (40, 60)])
-@pytest.mark.parametrize("as_text", [True, False])
+@pytest.mark.parametrize(
+    ("entities", "size", "as_text"),
+    [(300, 2, True), (100, 5, True), (40, 20, True), (40, 60, True), (60, 20, False), (40, 60, False)],
+)
 def test_clusters_are_seen(entities, size, as_text):
     rng = np.random.default_rng(1)
     X, y, entity = clustered(rng, entities, size)
@@ -112,6 +128,52 @@ def test_clusters_are_seen(entities, size, as_text):
     assert doubt.p_value <= FALSE_DOUBTS / 2  # two looks: the column and the order of the file
     assert doubt.sentence.startswith("Rows with the same 'patient' have similar errors. ")
     assert doubt.sentence.endswith(' Add --split-by patient (split_by="patient").')
+
+
+def test_numbers_that_cost_no_coverage_raise_no_doubt():
+    """Networks hardly learn what is special about two rows with a number, and so new numbers are covered as well."""
+    rng = np.random.default_rng(1)
+    X, y, entity = clustered(rng, 300, 2)
+    table = read_table(X.assign(patient=rng.permutation(10**6)[:300][entity]))
+    (key,) = possible_keys(table)
+    look = look_for_clusters(table, y, key, LEVEL, FALSE_DOUBTS / 2, 0)
+    assert look is not None
+    assert look.coverage > LEVEL
+    assert doubts(table, y, None, LEVEL, 0) == ()
+
+
+@pytest.mark.parametrize("decimals", [6, 15])
+def test_places_of_stations_are_a_key(decimals):
+    rng = np.random.default_rng(16)
+    X, y, station = clustered(rng, 60, 20)
+    place = {name: rng.uniform(40, 60, size=60).round(decimals)[station] for name in ("lat", "lon")}
+    assert [doubt.columns for doubt in found(X.assign(**place), y)] == [("lat",)]
+
+
+def test_columns_that_name_the_same_entities_are_one_key():
+    entity = np.repeat(np.arange(60), 5)
+    place = np.random.default_rng(0).uniform(size=60)[entity]
+    table = pd.DataFrame({"place": place, "id": 7 * entity % 60, "name": [f"p{v}" for v in entity], "code": entity})
+    for left, name in ((table, "name"), (table.drop(columns="name"), "id"), (table[["place"]], "place")):
+        assert [key.name for key in possible_keys(read_table(left))] == [name]
+
+
+def test_rows_that_a_join_repeated_are_seen():
+    rng = np.random.default_rng(17)
+    X, mean, noise = independent(rng, 300)
+    four = rng.permutation(np.repeat(np.arange(300), 4))
+    joined = X.iloc[four].assign(price=rng.normal(size=1200))
+    assert [doubt.columns for doubt in found(joined, (mean + noise)[four])] == [("a",)]
+
+
+def test_a_row_number_or_a_reading_near_a_constant_does_not_hide_a_key():
+    """Entities lie one after another by both, as districts do by latitude."""
+    rng = np.random.default_rng(18)
+    X, y, entity = clustered(rng, 60, 20)
+    order = np.argsort(entity)
+    readings = rng.uniform(size=60)[entity] + 1e-6 * rng.normal(size=1200)
+    table = X.assign(name=[f"p{v}" for v in entity], reading=readings).iloc[order].assign(row=np.arange(1200))
+    assert [doubt.columns for doubt in found(table, y[order])] == [("name",)]
 
 
 def test_inputs_that_tell_the_entity_do_not_hide_it():
@@ -147,6 +209,10 @@ def test_order_is_seen(rho):
     errors = np.where(np.arange(600) % 10 == 0, np.nan, y - X["a"])
     assert [doubt.kind for doubt in found(X, y, errors=errors)] == ["order"]
     assert not found(X, y, errors=np.random.default_rng(6).normal(size=600))
+    # A column that counts the rows, of which some did not train, or that is coarse, does not hide the order.
+    kept = np.sort(shuffled[:500])
+    counted = X.assign(row=np.arange(600), year=2000 + np.arange(600) // 60).iloc[kept]
+    assert [doubt.kind for doubt in found(counted, y[kept])] == ["order"]
 
 
 def test_order_by_a_date_is_seen_in_a_shuffled_file():

@@ -4,18 +4,23 @@ Networks that saw other rows of an entity have learnt what is special about it, 
 small proxy predicts each entity from the others, without the column. If the column is an irrelevant label, its rows may
 be exchanged. If it is a quantity, such as an age, rows of neighbouring values may be: that is what the test does, and
 an entity's likeness must be far above that of neighbouring values.
+
+Fractions name entities, too, if they are too precise to be equal by chance: the place of a station, or any measurement
+that a join repeated.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from guardband.data.table import Column, Table, categories_from, numbers_from
 from guardband.learning.likeness import centred_ranks, p_value
+from guardband.learning.precision import counts_rows, possible_values
 from guardband.learning.proxy import Inputs, normal_scores
 
 Array = NDArray[np.float64]
@@ -26,6 +31,10 @@ MOST_MEAN = 200
 LEAST_SHARING = 0.5
 LARGEST_SHARE = 0.1
 """A value of more rows than that is a default, such as 0, and no entity."""
+PRECISE = 100
+"""Fractions are equal by chance unless they could have so many times as many values as there are rows."""
+FINER, ALMOST_ALL, MUCH_WIDER = 2, 1.1, 10
+"""What makes a key a coarse form of another column; see ``_is_coarse_form``."""
 MOST_TESTED = 4
 MOST_ROWS, MOST_OF_ONE = 4000, 25
 FOLDS, NEIGHBOURS = 3, 6
@@ -43,6 +52,7 @@ class Key:
     name: str
     entities: Ints
     is_text: bool
+    is_fraction: bool = False
 
 
 @dataclass(frozen=True)
@@ -56,9 +66,20 @@ class Clusters:
 
 
 def possible_keys(table: Table) -> list[Key]:
-    """Return the columns that have many values of several rows each; numbers that are dates are not among them."""
+    """Return the columns that have many values of several rows each, once if several name the same entities.
+
+    Dates are not among them, nor is a coarse form of a measurement, such as the district of a latitude. Of columns that
+    name the same entities the first counts, of text if there is one, and of fractions only if there is no other.
+    """
     found = [_key(column) for column in table.columns if column.kind in ("number", "category")]
-    return [key for key in found if key is not None]
+    keys = sorted((key for key in found if key is not None), key=lambda key: (not key.is_text, key.is_fraction))
+    once = {_in_order_of_rows(key.entities).tobytes(): key for key in reversed(keys)}
+    keys = [key for key in keys if once[_in_order_of_rows(key.entities).tobytes()] is key]
+    named = {key.name for key in found if key is not None}
+    numbers = [numbers_from(own) for own in table.columns if own.kind == "number" and own.name not in named]
+    measured = [values for values in numbers if keys and not counts_rows(values)]
+    orders = [np.argsort(values, kind="stable") for values in measured]
+    return [key for key in keys if not any(map(partial(_is_coarse_form, key), measured, orders))]
 
 
 def likeliest_keys(keys: list[Key], y: Array, errors: Array | None) -> list[Key]:
@@ -188,7 +209,7 @@ def _within(ranks: Array, starts: Ints, sizes: Ints) -> Array:
 
 
 def _key(column: Column) -> Key | None:
-    is_text = column.kind == "category"
+    is_text, is_fraction = column.kind == "category", False
     values: NDArray[np.generic]
     if is_text:
         cells = categories_from(column)
@@ -197,7 +218,8 @@ def _key(column: Column) -> Key | None:
     else:
         values = numbers_from(column)
         present = ~np.isnan(values)
-        if (values[present] % 1).any():  # a measurement: numbers that name something are whole
+        is_fraction = bool((values[present] % 1).any())
+        if is_fraction and possible_values(values[present]) <= PRECISE * len(values):
             return None
     entities = np.full(len(values), -1, dtype=np.intp)
     _, codes, counts = np.unique(values[present], return_inverse=True, return_counts=True)
@@ -208,7 +230,29 @@ def _key(column: Column) -> Key | None:
     if own[own > 1].sum() < LEAST_SHARING * len(values):
         return None
     entities[present] = np.where(is_entity[codes], (np.cumsum(is_entity) - 1)[codes], -1)
-    return Key(column.name, entities, is_text)
+    return Key(column.name, entities, is_text, is_fraction)
+
+
+def _in_order_of_rows(entities: Ints) -> Ints:
+    """Return entities numbered as they first appear: the same for all columns that name the same entities."""
+    _, first, codes = np.unique(entities, return_index=True, return_inverse=True)
+    return np.asarray(np.argsort(np.argsort(first))[codes])
+
+
+def _is_coarse_form(key: Key, values: Array, order: Ints) -> bool:
+    """Return whether a key tells only in which interval a measurement lies; ``order`` sorts the measurement.
+
+    The rows of almost every entity are then next to each other, with more values than entities, and the next entity is
+    hardly farther. A measurement that is the same for all rows of an entity, or nearly, does not make it a coarse form.
+    """
+    several = np.append(np.bincount(key.entities[key.entities >= 0]) > 1, False)
+    own = order[several[key.entities[order]] & ~np.isnan(values[order])]
+    borders = np.diff(key.entities[own]) != 0
+    steps = np.diff(values[own])
+    inside, between = steps[(steps > 0) & ~borders], steps[borders]
+    if borders.sum() >= ALMOST_ALL * several.sum() or (steps > 0).sum() < FINER * several.sum():
+        return False
+    return len(inside) > 0 and bool(np.median(between) <= MUCH_WIDER * np.median(inside))
 
 
 def _some_rows(entities: Ints, rng: np.random.Generator) -> Ints:

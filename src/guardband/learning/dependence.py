@@ -73,14 +73,19 @@ def doubts(
     keys, orders = possible_keys(table), possible_orders(table, y, time)
     limit = FALSE_DOUBTS / max(1, len(keys) + len(orders))
     looked = [look_for_clusters(table, y, key, level, limit, seed) for key in likeliest_keys(keys, y, errors)]
-    clusters = _coarsest([found for found in looked if found is not None])
-    for own in clusters:
+    seen = [found for found in looked if found is not None]
+    clusters = _coarsest([found for found in seen if found.key.is_text or _loses(found, level)])
+    for own in seen:
         orders = [_once_each(order, own.key.entities, seed) for order in orders]
     ordered = [look_for_order(table, y, errors, order, level, limit, seed) for order in orders]
     return (
         *(_cluster_doubt(own, level) for own in clusters),
         *(_order_doubt(own, level) for own in ordered if own is not None),
     )
+
+
+def _loses(found: Clusters | Ordered, level: float) -> bool:
+    return found.coverage < level - LOSS_TO_MENTION
 
 
 def _coarsest(found: Sequence[Clusters]) -> list[Clusters]:
@@ -109,7 +114,7 @@ def _once_each(order: Order, entities: Ints, seed: int) -> Order:
 def _cluster_doubt(found: Clusters, level: float) -> Doubt:
     name = found.key.name
     words = [f"Rows with the same {name!r} have similar errors."]
-    if found.coverage < level - LOSS_TO_MENTION:
+    if _loses(found, level):
         words.append(f"For rows of a new {name!r}, expect about {_about(found.coverage, level)}.")
     else:
         words.append(FEWER)
@@ -122,7 +127,7 @@ def _order_doubt(found: Ordered, level: float) -> Doubt:
     places = {"time": "near each other in time", "file": "near each other in the file"}
     near = places.get(by, f"with a similar {name!r}")
     words = [f"Rows {near} have similar errors."]
-    if found.coverage < level - LOSS_TO_MENTION:
+    if _loses(found, level):
         words.append(f"For later rows, expect about {_about(found.coverage, level)}.")
     else:
         words.append(FEWER)

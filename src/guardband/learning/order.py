@@ -1,7 +1,8 @@
 """Order: rows near each other, in the file or by a date, with similar errors, as rows in time have.
 
-A file that is sorted by an input has similar neighbours, too. So neighbours in a file must be more alike than rows
-elsewhere whose inputs are as similar.
+A file that is sorted by an input has similar neighbours, too. So the order of such a file is not looked at, unless that
+input merely counts the rows. In other files neighbours must be more alike than rows elsewhere whose inputs are as
+similar.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from guardband.data.table import Table, numbers_from
 from guardband.learning.likeness import centred_ranks, p_value
+from guardband.learning.precision import counts_rows
 from guardband.learning.proxy import Inputs, normal_scores
 
 Array = NDArray[np.float64]
@@ -26,7 +28,9 @@ LEAST_LIKENESS = 0.1
 FOLDS, BLOCKS = 3, 5
 GAP = 0.02
 """The share of the rows next to a block that do not train what predicts it."""
-SORTED = 0.9
+SORTED, SORTED_BY_INPUT = 0.9, 0.95
+FINE = 0.2
+"""An input of fewer values, as a share of the rows, is too coarse to have sorted the file: a year, for example."""
 ELSEWHERE = 0.05
 """Rows are elsewhere if so large a share of all rows lies between."""
 MOST_COMPARED, ROWS_AT_ONCE = 2000, 250
@@ -57,7 +61,7 @@ class Ordered:
 def possible_orders(table: Table, y: Array, time: Array | None) -> list[Order]:
     """Return the orders by ``time``, by each date and that of the file, each once.
 
-    A file that is sorted by its target has no other order.
+    A file that is sorted by its target or by an input has no other order.
     """
     found: dict[bytes, Order] = {}
 
@@ -72,7 +76,7 @@ def possible_orders(table: Table, y: Array, time: Array | None) -> list[Order]:
     for column in table.columns:
         if column.kind == "date":
             add("date", column.name, numbers_from(column, "date"))
-    if not _is_sorted(y):
+    if not (_is_sorted(y) or _is_sorted_by_an_input(table)):
         add("file", None, np.arange(table.n_rows, dtype=float))
     return list(found.values())
 
@@ -176,3 +180,17 @@ def _is_sorted(y: Array) -> bool:
     steps = np.diff(y)
     rising, falling = int((steps > 0).sum()), int((steps < 0).sum())
     return max(rising, falling) >= SORTED * max(rising + falling, 1)
+
+
+def _is_sorted_by_an_input(table: Table) -> bool:
+    numbers = [numbers_from(column) for column in table.columns if column.kind == "number"]
+    return any(_follows_the_rows(values) and not counts_rows(values) for values in numbers)
+
+
+def _follows_the_rows(values: Array) -> bool:
+    from scipy.stats import rankdata
+
+    known = values[~np.isnan(values)]
+    if len(known) < FEWEST_ROWS or len(np.unique(known)) < FINE * len(known):
+        return False
+    return bool(abs(np.corrcoef(rankdata(known), np.arange(len(known)))[0, 1]) > SORTED_BY_INPUT)
