@@ -73,9 +73,8 @@ def doubts(
     keys, orders = possible_keys(table), possible_orders(table, y, time)
     limit = FALSE_DOUBTS / max(1, len(keys) + len(orders))
     looked = [look_for_clusters(table, y, key, level, limit, seed) for key in likeliest_keys(keys, y, errors)]
-    seen = [found for found in looked if found is not None]
-    clusters = _coarsest([found for found in seen if found.key.is_text or _loses(found, level)])
-    for own in seen:
+    clusters = _coarsest([found for found in looked if found is not None])
+    for own in clusters:
         orders = [_once_each(order, own.key.entities, seed) for order in orders]
     ordered = [look_for_order(table, y, errors, order, level, limit, seed) for order in orders]
     return (
@@ -133,6 +132,7 @@ def _order_doubt(found: Ordered, level: float) -> Doubt:
         words.append(FEWER)
     if by == "file":
         words.append("If the rows are in order of time, name its column by --time and add --split-by-time.")
+        words.append("If they belong together, name what they belong to by --split-by.")
     else:
         time = "" if name is None else f"--time {shlex.quote(name)} "
         words.append(f"Add {time}--split-by-time, or calibrate on later rows.")
