@@ -63,7 +63,16 @@ def heavy(rng, n):
     return frame.assign(y=x[:, 0] + rng.standard_t(1.5, size=n) * np.exp(0.5 * x[:, 1]))
 
 
-CLEAN = {"smooth": smooth, "mixed": mixed, "counts": counts, "ordinals": ordinals, "heavy": heavy}
+def products(rng, n):
+    """Clean rows of a catalogue: a few popular products, whose sales vary more, and many rare ones."""
+    catalogue = np.random.default_rng(0).normal(size=(424, 6)).round(2)
+    weights = np.append(np.full(24, 20.0), np.ones(400))
+    sold = rng.choice(424, n, p=weights / weights.sum())
+    y = catalogue[sold, 0] + np.where(sold < 24, 3.0, 0.5) * rng.normal(size=n)
+    return pd.DataFrame(catalogue[sold]).add_prefix("x").assign(y=y)
+
+
+CLEAN = {"smooth": smooth, "mixed": mixed, "counts": counts, "ordinals": ordinals, "heavy": heavy, "products": products}
 
 
 def clustered(rng, sizes, effect=1.0, number=False):
@@ -107,6 +116,16 @@ def made(name, rng):
     if kind == "near copies":
         table = repeated(smooth(rng, 400), rng, 4)
         return table.assign(y=table["y"] + 0.3 * rng.normal(size=len(table))), smooth(rng, NEW_ROWS)
+    if kind == "joined":  # by a join that brings a column
+        table = pd.concat([smooth(rng, 400)] * 4)
+        brought = {"quarter": np.repeat(["Q1", "Q2", "Q3", "Q4"], 400), "number": rng.normal(size=1600)}[detail]
+        new = smooth(rng, NEW_ROWS).assign(brought=rng.choice(brought, NEW_ROWS))
+        return table.assign(brought=brought).sample(frac=1, random_state=rng), new
+    if detail == "stations":  # known by their place alone
+        made = [clustered(rng, np.full(*size)).drop(columns="trait") for size in ((80, 25), (NEW_ROWS, 1))]
+        places = [own["who"].map({who: rng.uniform(40, 60) for who in own["who"].unique()}) for own in made]
+        both = [own.drop(columns="who").assign(place=place) for own, place in zip(made, places, strict=True)]
+        return both[0].sample(frac=1, random_state=rng), both[1]
     if kind == "clusters":
         size, *more = detail.split(" ")
         if size == "mixed":
@@ -173,7 +192,10 @@ def fit(case):
             *(["--split-by", ",".join(keys)] if keys else []),
         ]
         done = CliRunner().invoke(app, arguments)
-        said = json.loads(done.stdout.strip().splitlines()[-1])
+        results = [line for line in done.stdout.splitlines() if line.startswith("{")]
+        if not results:
+            raise RuntimeError(f"{name}: {done.output} {done.exception!r}")
+        said = json.loads(results[-1])
         bands = gb.load(model).predict_interval(new.drop(columns="y"))
     covered = (bands.lower <= new["y"].to_numpy()) & (new["y"].to_numpy() <= bands.upper)
     return {
@@ -192,7 +214,9 @@ def fit(case):
 CASES = [
     *((f"clean:{own}", ()) for own in CLEAN),
     *((f"repeated:{base} x{times}", ()) for base in ("smooth", "mixed") for times in ("2", "4", "0.3", "0.1")),
+    *((f"joined:{own}", ()) for own in ("quarter", "number")),
     ("near copies", ()),
+    ("clusters:stations", ()),
     *((f"clusters:{size}", keys) for size in (*SIZES, "mixed") for keys in ((), ("who",))),
     *((f"clusters:{size}", ()) for size in ("20 number", "5 weak", "20 weak", "mixed weak number")),
     ("series", ()),

@@ -37,7 +37,8 @@ ALIKE = 0.2
 """How much less often the targets of rows with equal inputs differ, relative to those of any two rows."""
 FINE_TARGET = 0.8
 """How often two targets must differ to tell copies in all columns but one."""
-FEWEST_MULTIPLES, FEWEST_INPUTS = 20, 50
+FEWEST_CLASSES, FEWEST_MULTIPLES, FEWEST_INPUTS = 10, 20, 50
+"""Different rows that there must be: at all; to tell that each is there equally often; to tell it without targets."""
 FEW = 0.25
 """Pairs that differ in one column, relative to pairs that are equal, that still count as none."""
 ERRORS = 3.0
@@ -147,7 +148,7 @@ def _are_copies(inputs: Prints, target: Prints, strictly: bool) -> bool:
     inputs, target, whole = inputs[rare], target[rare], whole[rare]
     by_row, n = _sizes(whole), len(whole)
     share = CLEAR_SHARE if strictly else FEWEST_SHARE
-    if n < MOSTLY * len(rare) or _extra(by_row) < max(FEWEST_REPEATS, share * n):
+    if len(by_row) < FEWEST_CLASSES or n < MOSTLY * len(rare) or _extra(by_row) < max(FEWEST_REPEATS, share * n):
         return False
     every, equal = n * (n - 1) / 2, _pairs(by_row)
     same_inputs, same_targets = _pairs(_sizes(inputs)), _pairs(_sizes(target))

@@ -254,12 +254,14 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             predicted, seen = learned.predict_left_out(rows.x)
             method = sharpest(options.request, predicted, learned.target.to_work(response[d1[rows.kept[seen]]]))
             learned = replace(learned, choices=f"{learned.choices}, the score {method.name}")
+        one_each = np.arange(len(d1)) if together is None else together.take(d1).one_row_each(response[d1])
         looks = self.split_by is None and (together is None or together.rule is not None)
-        found = doubts_of(rows, learned, table.take(d1), response[d1], options.request.levels) if looks else ()
+        levels = options.request.levels
+        found = doubts_of(rows, learned, table.take(d1), response[d1], levels, one_each) if looks else ()
         found = tuple(doubt for doubt in found if len(d2) or doubt.kind == "cluster")  # who brings D2 chose its time
         for doubt in found:
             warn(doubt.sentence, DependentRowsWarning)
-        alone = d1 if together is None else d1[together.take(d1).one_row_each(response[d1])]
+        alone = d1[one_each]
         fitted = Fitted(
             learned=learned,
             rule=method.rule(options.request),

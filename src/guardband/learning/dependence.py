@@ -44,15 +44,20 @@ class Doubt:
     sentence: str
 
 
-def doubts_of(rows: TrainingRows, learned: Learned, table: Table, y: Array, levels: Levels) -> tuple[Doubt, ...]:
-    """Return the doubts that rows which trained networks raise; ``table`` and ``y`` hold them in the file's order."""
+def doubts_of(
+    rows: TrainingRows, learned: Learned, table: Table, y: Array, levels: Levels, looked_at: Ints
+) -> tuple[Doubt, ...]:
+    """Return the doubts that rows which trained networks raise, or those of them to be ``looked_at``.
+
+    ``table`` and ``y`` hold all of them in the file's order.
+    """
     errors = np.full(len(y), np.nan)
     if learned.left_out is not None:
         some = slice(0, MOST_ERRORS)
         predicted, seen = replace(learned, left_out=learned.left_out[some]).predict_left_out(rows.x[some])
         where = rows.kept[seen]
         errors[where] = learned.target.to_work(y[where]) - predicted.point[0, 0]
-    return doubts(table, y, errors, levels.floats[0], rows.seed)
+    return doubts(table.take(looked_at), y[looked_at], errors[looked_at], levels.floats[0], rows.seed)
 
 
 def doubts(
