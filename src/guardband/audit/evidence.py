@@ -145,6 +145,11 @@ class Evidence:
         return len(self.y)
 
     @property
+    def n_given(self) -> int | None:
+        """The number of rows that these were drawn from, if rows belong together."""
+        return None if self.drawn_from is None else self.drawn_from[0]
+
+    @property
     def headline(self) -> Intervals:
         """The intervals at the first of the promised levels."""
         lower, upper = self.intervals.per_level()

@@ -137,8 +137,8 @@ def _fitted(model: IntervalRegressor, evidence: Evidence | None) -> list[list[st
     entries = [
         ["Method", certificate.method],
         ["Training rows", f"{len(fitted.training_prints):,}"],
-        ["Calibration rows", f"{certificate.n_calibration:,}"],
-        ["Test rows", "none" if evidence is None else f"{evidence.n:,}"],
+        ["Calibration rows", _rows_of_entities(certificate.promise.n_rows, certificate.n_calibration)],
+        ["Test rows", "none" if evidence is None else _rows_of_entities(evidence.n_given, evidence.n)],
         ["Columns", f"{model.n_features_in_:,}"],
         ["Fingerprint of the rows given to fit", prints.hexdigest()],
         ["Seed", str(seed) if isinstance(seed, int | np.integer) else "none given"],
@@ -156,6 +156,11 @@ def _fitted(model: IntervalRegressor, evidence: Evidence | None) -> list[list[st
         response = evidence.reference.response
         entries.insert(5, ["Outcomes in training", f"{number(response.knots[0])} to {number(response.knots[-1])}"])
     return entries
+
+
+def _rows_of_entities(rows: int | None, counted: int) -> str:
+    """Return how many rows there are, and how many of them count if they belong together."""
+    return f"{counted:,}" if rows is None else f"{rows:,}, of {counted:,} entities"
 
 
 def _settings(model: IntervalRegressor) -> list[list[str]]:
