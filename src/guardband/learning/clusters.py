@@ -41,7 +41,7 @@ FOLDS, NEIGHBOURS = 3, 6
 LEAST_LIKENESS, LEAST_OF_NUMBERS = 0.05, 0.1
 MOST_NEIGHBOURLY = 0.5
 SURELY_ORDINAL = 0.8
-CLEARLY, SURELY = 3.0, 6.0
+CLEARLY, SURELY = 3.0, 4.5
 """Standard errors by which likeness must differ: that of a quantity never does, and a little likeness must by more."""
 
 
