@@ -145,7 +145,7 @@ def _order_doubt(found: Ordered, level: float) -> Doubt:
 
 
 def _about(coverage: float, level: float) -> str:
-    return f"{percent(coverage, 0)} coverage, not {level_name(level)}"
+    return f"{percent(coverage, 0)} coverage or less, not {level_name(level)}"
 
 
 def _quoted(name: str) -> str:
