@@ -12,7 +12,7 @@ from typing import Literal
 
 from guardband.audit.evidence import Evidence
 from guardband.bands.law import Expectation
-from guardband.bands.promise import Promise
+from guardband.bands.promise import DISTINCT_ROW, Promise
 from guardband.planning import marginal_rows, pac_rows
 from guardband.words import about, apart, at_least, chance, level_name, percent
 
@@ -79,7 +79,8 @@ def used_before(evidence: Evidence) -> Verdict | None:
     """Return that rows which trained or calibrated the model cannot judge it, if more are among them than by chance."""
     if evidence.used_before <= evidence.used_by_chance:
         return None
-    what = "rows" if evidence.drawn_from is None else f"entities ({evidence.drawn_from[1]})"
+    name = None if evidence.drawn_from is None else evidence.drawn_from[1]
+    what = "rows" if name is None else "different rows" if name == DISTINCT_ROW else f"entities ({name})"
     return Verdict(
         "cannot judge",
         f"Cannot judge: {evidence.used_before:,} of {evidence.n:,} {what} are among those that trained or calibrated "

@@ -57,9 +57,10 @@ class Promise(ABC):
     @property
     def counted(self) -> str:
         """How many calibration rows there are, or what they belong to, in words."""
-        n, what = self.n_calibration, "row" if self.entity is None else "entity"
-        many = "rows" if self.entity is None else f"entities ({self.entity})"
-        return f"{n:,} calibration {what if n == 1 else many}"
+        n, end = self.n_calibration, "" if self.n_calibration == 1 else "s"
+        if self.entity in (None, DISTINCT_ROW):
+            return f"{n:,} {'' if self.entity is None else 'different '}calibration row{end}"
+        return f"{n:,} calibration {'entity' if n == 1 else 'entities'} ({self.entity})"
 
     @abstractmethod
     def expected_coverage(self) -> tuple[float, ...]:
