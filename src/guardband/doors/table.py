@@ -217,17 +217,15 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         options = FitOptions.of(self.get_params(deep=False))
         table = read_table(X).settled()
         validate_data(BaseEstimator(), X, skip_check_array=True)  # column names that cannot be kept are refused now
-        if sample_weight is not None:
-            sample_weight = self._weights(sample_weight, table.n_rows)
+        weight = None if sample_weight is None else self._weights(sample_weight, table.n_rows)
         labels = self._labels(entities, table.n_rows)
-        X, table, response, sample_weight, labels = self._labelled(X, table, y, sample_weight, labels)
+        X, table, response, weight, labels = self._labelled(X, table, y, weight, labels)
         target = options.target.decided(response)
         if options.architecture.builder is not None:
             PlainNumbers().encode(table)
         random = check_random_state(self.random_state)
         together = self.entities_of(table, X, response, labels)
         d1, d2 = split_rows(table.n_rows, self.calibration_size, random, together)
-        weight = None if sample_weight is None else self._weights(sample_weight, table.n_rows)
         if weight is not None:
             d1 = d1[weight[d1] > 0]
             if len(d1) < 2:
