@@ -46,15 +46,19 @@ def absurd(values: NDArray[np.float64]) -> NDArray[np.bool_]:
     return distances >= top[found - 1] if found else np.zeros(n, dtype=bool)
 
 
-def warn_of_absurd(y: NDArray[np.float64], wrong: Rows, rows: Rows) -> None:
-    """Warn of the absurd ones among training targets; ``rows`` are the positions of all in the user's table."""
+def warn_of_absurd(y: NDArray[np.float64], wrong: Rows, rows: Rows, trains: bool = True) -> None:
+    """Warn of the absurd ones among targets that train, or calibrate; ``rows`` are positions in the user's table."""
+    if len(wrong) == 0:
+        return
     shown = zip(wrong[:SHOWN], known_as(rows[wrong]), strict=False)
     values = ", ".join(f"{y[i]:g} in row {row}" for i, row in shown)
     more = f" and {len(wrong) - SHOWN:,} more" if len(wrong) > SHOWN else ""
     them, they_are, rows_are = ("it", "it is", "row") if len(wrong) == 1 else ("them", "they are", "rows")
+    kind = "training" if trains else "calibration"
+    done = f"guardband does not train on {them}, and intervals" if trains else "Intervals"
     warn(
-        f"{len(wrong):,} of {len(y):,} training targets {they_are.split()[1]} far beyond all others: {values}{more}. "
-        f"guardband does not train on {them}, and intervals will rarely contain such values. "
+        f"{len(wrong):,} of {len(y):,} {kind} targets {they_are.split()[1]} far beyond all others: {values}{more}. "
+        f"{done} will rarely contain such values. "
         f"If {they_are} wrong, correct or remove the {rows_are}. "
         f'If {they_are} right, use the transform "{instead(y)}".',
         TargetWarning,

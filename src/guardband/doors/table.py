@@ -20,6 +20,7 @@ from guardband.bands.levels import Level
 from guardband.bands.pav_promise import PavRule
 from guardband.calibration.calibrated import Calibrated, OnInsufficient
 from guardband.calibration.pav import Average
+from guardband.data.absurd import absurd, warn_of_absurd
 from guardband.data.encoder import PlainNumbers, TableEncoder
 from guardband.data.entities import (
     Entities,
@@ -275,6 +276,8 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             seen=Seen.learn(table.take(d1), self.keys),
         )
         if len(d2):
+            wrong = np.flatnonzero(absurd(target.to_work(response[d2])))
+            warn_of_absurd(response[d2], wrong, d2, trains=False)
             fitted = fitted.calibrated_on(
                 table.take(d2),
                 response[d2],
@@ -308,6 +311,8 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         together = self.entities_of(table, X, response, labels, self.fitted_.repeat_rule)
         if together is not None and self.fitted_.training_entities is not None:
             refuse_seen(together, self.fitted_.training_entities)
+        wrong = np.flatnonzero(absurd(self.fitted_.learned.target.to_work(response)))
+        warn_of_absurd(response, wrong, np.arange(len(response)), trains=False)
         self.fitted_ = self.fitted_.calibrated_on(
             table, response, prints, self.on_insufficient, *notes, entities=together
         )

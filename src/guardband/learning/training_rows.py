@@ -54,8 +54,8 @@ class TrainingRows:
         """
         wrong = absurd(target.to_work(y))
         kept = np.flatnonzero(~wrong)
+        warn_of_absurd(y, np.flatnonzero(wrong), np.arange(len(y)) if rows is None else rows)
         if wrong.any():
-            warn_of_absurd(y, np.flatnonzero(wrong), np.arange(len(y)) if rows is None else rows)
             table, y, weight = table.take(kept), y[kept], None if weight is None else weight[kept]
             entity = None if entity is None else entity[kept]
         encoder: Encoder = PlainNumbers()
