@@ -22,6 +22,7 @@ from guardband.data.reference import Reference
 from guardband.data.table import Column, Table, as_array, read_table
 from guardband.data.target import Target
 from guardband.doors.fitted import Fitted, context_of
+from guardband.doors.labelled_rows import column_target
 
 if TYPE_CHECKING:
     from guardband.doors.table import IntervalRegressor
@@ -91,7 +92,7 @@ class Evidence:
         """
         calibrated, fitted = model.calibration_, model.fitted_
         table = model.read_rows(X)
-        response = model.read_target(y, table.n_rows)
+        response = column_target(y, table.n_rows)
         columns = [_side("group", group, table.n_rows), _side("time", time, table.n_rows)]
         numbers = np.arange(1, table.n_rows + 1) if row_numbers is None else row_numbers
         if entities is None and model.split_by is None and fitted.has_labels:
@@ -99,7 +100,8 @@ class Evidence:
                 "The promise of this model is for new entities, as fit was told by entities=, and these rows do not "
                 "say what they belong to. Pass entities= here too, or on the command line --split-by."
             )
-        together, given = model.entities_of(table, X, response, entities, fitted.repeat_rule), table.n_rows
+        belonging, given = model.belonging, table.n_rows
+        together = belonging.entities(table, X, response, entities)
         if together is not None:
             rows = together.one_row_each(response)
             table, response, numbers, together = table.take(rows), response[rows], numbers[rows], together.take(rows)
@@ -136,7 +138,7 @@ class Evidence:
             used_before=max(count_overlap(prints, used), seen),
             used_by_chance=allowed_overlap(len(prints), used, by_chance=together is None and known is None),
             doubts=fitted.doubts,
-            keys=frozenset(model.keys),
+            keys=frozenset(belonging.keys),
         )
 
     @property

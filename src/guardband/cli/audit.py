@@ -130,9 +130,10 @@ def _read(
     inputs = Inputs.of(model, disk)
     own = target_of(model_path, target, list(inputs.kinds), disk.names)
     need_roles(own, ((group, "--group"), (time, "--time")), disk.names, disk.label)
-    keys = model.keys or tuple(columns_in(split_by, disk.names))
+    fixed = model.belonging.keys
+    keys = fixed or tuple(columns_in(split_by, disk.names))
     for name in keys:
-        need_column(name, disk.names, "split_by, as the model was fitted" if model.keys else "--split-by", disk.label)
+        need_column(name, disk.names, "split_by, as the model was fitted" if fixed else "--split-by", disk.label)
     rows = read_labelled(
         disk, list(inputs.kinds), own, speaker, group=group, time=time, split_by=keys, kinds=inputs.kinds
     )

@@ -268,11 +268,12 @@ def _check_target(model: IntervalRegressor, rows: Labelled) -> None:
     import warnings
 
     from guardband.data.row_numbers import rows_known_as
+    from guardband.doors.labelled_rows import column_target
     from guardband.learning.options import FitOptions
 
     with rows_known_as(rows.row_numbers), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # fit warns
-        FitOptions.of(model.get_params(deep=False)).target.decided(model.read_target(rows.y, rows.n))
+        FitOptions.of(model.get_params(deep=False)).target.decided(column_target(rows.y, rows.n))
 
 
 def _split(rows: Labelled, model: IntervalRegressor, check: float, seed: int, by_time: bool) -> Parts:
@@ -280,6 +281,7 @@ def _split(rows: Labelled, model: IntervalRegressor, check: float, seed: int, by
     import numpy as np
 
     from guardband.data.table import read_table
+    from guardband.doors.labelled_rows import column_target
 
     if by_time:
         assert rows.time is not None
@@ -292,8 +294,8 @@ def _split(rows: Labelled, model: IntervalRegressor, check: float, seed: int, by
         calibration = rows.take(np.sort(later[len(later) - held_out :]))
         checked = rows.take(np.sort(order[rows.n - aside :])) if aside else None
         return Parts(rows.take(np.sort(later[: len(later) - held_out])), calibration, checked)
-    response = model.read_target(rows.y, rows.n)
-    together = model.entities_of(read_table(rows.X), rows.X, response, rows.entities)
+    response = column_target(rows.y, rows.n)
+    together = model.belonging.entities(read_table(rows.X), rows.X, response, rows.entities)
     rows = replace(rows, entities=together)
     count = rows.n if together is None else len(together.every)
     aside = math.floor(check * count)

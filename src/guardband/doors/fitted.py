@@ -9,14 +9,14 @@ from typing import Any
 from guardband.bands.predicted import Context, Predicted
 from guardband.calibration.calibrated import Calibrated, OnInsufficient
 from guardband.calibration.rule import Rule
-from guardband.data.entities import Entities, Labels
+from guardband.data.entities import Labels
 from guardband.data.fingerprint import Prints, count_overlap
 from guardband.data.reference import Reference
 from guardband.data.repeats import RepeatRule
 from guardband.data.table import Table
 from guardband.data.unlike import Seen
+from guardband.doors.labelled_rows import LabelledRows
 from guardband.learning.learned import Learned
-from guardband.learning.training_rows import Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,37 +54,29 @@ class Fitted:
         """Return what the networks predict in work units, as the rule is to see it."""
         return self.learned.predict(table, self.rule.each_copy)
 
-    def calibrated_on(
-        self,
-        table: Table,
-        y: Array,
-        prints: Prints,
-        on_insufficient: OnInsufficient,
-        *notes: str,
-        entities: Entities | None = None,
-    ) -> Fitted:
+    def calibrated_on(self, rows: LabelledRows, on_insufficient: OnInsufficient, *notes: str) -> Fitted:
         """Return the same, calibrated on these rows, with what is to be said of them."""
         if self.learned.choices:
             notes += (f"Chosen on the training rows alone: {self.learned.choices}.",)
-        shared = count_overlap(prints, self.training_prints)
+        shared = count_overlap(rows.prints, self.training_prints)
         if shared:
             notes += (
-                f"{shared} of {table.n_rows} calibration rows have an equal row among the training rows. Chance twins "
+                f"{shared} of {rows.n} calibration rows have an equal row among the training rows. Chance twins "
                 "do no harm; rows that were repeated before the split void the promise.",
             )
-        target = self.learned.target.decided_again(y)
+        target = self.learned.target.decided_again(rows.y)
         notes += (*target.notes, *self.doubts)
-        block = (self.predict(table), target.to_work(y), context_of(table))
-        if entities is None:
+        block = (self.predict(rows.table), target.to_work(rows.y), context_of(rows.table))
+        if rows.entities is None:
             calibrated = Calibrated.from_blocks(self.rule, [block], notes, on_insufficient)
         else:
-            calibrated = Calibrated.from_entities(self.rule, block, entities, notes, on_insufficient)
+            calibrated = Calibrated.from_entities(self.rule, block, rows.entities, notes, on_insufficient)
         return replace(
             self,
             learned=replace(self.learned, target=target),
             calibrated=calibrated,
-            calibration_prints=prints,
-            calibration_entities=None if entities is None else entities.every,
+            calibration_prints=rows.prints,
+            calibration_entities=None if rows.entities is None else rows.entities.every,
         )
 
 

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.exceptions import DataConversionWarning, NotFittedError
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight, _get_feature_names, check_is_fitted, validate_data
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import _get_feature_names, check_is_fitted, validate_data
 
 from guardband.bands.certificate import Certificate
 from guardband.bands.intervals import Intervals
@@ -20,38 +19,17 @@ from guardband.bands.levels import Level
 from guardband.bands.pav_promise import PavRule
 from guardband.calibration.calibrated import Calibrated, OnInsufficient
 from guardband.calibration.pav import Average
-from guardband.data.absurd import absurd, warn_of_absurd
-from guardband.data.encoder import PlainNumbers, TableEncoder
-from guardband.data.entities import (
-    Entities,
-    SplitBy,
-    entities_from,
-    entities_of_labels,
-    refuse_seen,
-)
-from guardband.data.fingerprint import count_overlap, fingerprints, refuse_overlap
-from guardband.data.reference import Reference
-from guardband.data.repeats import RepeatRule, repeats_in
-from guardband.data.split import split_rows
-from guardband.data.table import Table, as_array, read_table, take_rows
-from guardband.data.target import read_target
+from guardband.data.encoder import TableEncoder
+from guardband.data.entities import SplitBy, refuse_seen
+from guardband.data.fingerprint import count_overlap, refuse_overlap
+from guardband.data.table import Table, read_table
 from guardband.data.transforms import Transform
-from guardband.data.unlike import Seen
-from guardband.doors.fitted import Fitted, context_of
-from guardband.doors.progress import FitProgress
-from guardband.exceptions import (
-    DependentRowsWarning,
-    MissingTargetWarning,
-    RepeatedRowsWarning,
-    UnlikeRowsWarning,
-    warn,
-)
+from guardband.doors.fit_rows import PREPARED_OUTSIDE, fit_rows, warn_of_absurd_rows
+from guardband.doors.fitted import context_of
+from guardband.doors.labelled_rows import Belonging, LabelledRows
+from guardband.exceptions import UnlikeRowsWarning, warn
 from guardband.learning.architecture import Builder
-from guardband.learning.choice import sharpest
-from guardband.learning.dependence import doubts_of
-from guardband.learning.learn import learn
 from guardband.learning.options import FitOptions
-from guardband.learning.training_rows import TrainingRows
 from guardband.methods.method import Guarantee, Method
 from guardband.nn.loss import Point
 from guardband.nn.ordering import Ordering
@@ -64,10 +42,6 @@ Array = NDArray[np.float64]
 
 PROMISED = ("method", "confidence_level", "alpha", "guarantee", "delta", "joint", "taus", "rule", "average")
 """What fit settles of the promise."""
-PREPARED_OUTSIDE = (
-    "D2 was split from the rows given to fit. If these rows also fitted a transformer before this model, or a search "
-    "that chose its settings, the promise holds only after calibrate on rows from outside."
-)
 
 
 class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -215,80 +189,16 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         out. What a column is, numbers or categories, all rows decide. ``entities``, ``(n,)``, labels rows that belong
         together, in place of the columns that ``split_by`` names.
         """
-        options = FitOptions.of(self.get_params(deep=False))
+        params = self.get_params(deep=False)
+        options, belonging = FitOptions.of(params), Belonging(self.split_by)
         table = read_table(X).settled()
         validate_data(BaseEstimator(), X, skip_check_array=True)  # column names that cannot be kept are refused now
-        weight = None if sample_weight is None else self._weights(sample_weight, table.n_rows)
-        labels = self._labels(entities, table.n_rows)
-        X, table, response, weight, labels = self._labelled(X, table, y, weight, labels)
-        target = options.target.decided(response)
-        if options.architecture.builder is not None:
-            PlainNumbers().encode(table)
-        random = check_random_state(self.random_state)
-        together = self.entities_of(table, X, response, labels)
-        d1, d2 = split_rows(table.n_rows, self.calibration_size, random, together)
-        if weight is not None:
-            d1 = d1[weight[d1] > 0]
-            if len(d1) < 2:
-                raise ValueError(f"At least 2 training rows must have a positive sample_weight, found {len(d1)}.")
-        with FitProgress(self.verbose, options.effort.seconds) as progress:
-            rows = TrainingRows.of(
-                table.take(d1),
-                response[d1],
-                None if weight is None else weight[d1] / weight[d1].max(),
-                int(random.randint(2**31 - 1)),
-                options.architecture,
-                target,
-                d1,
-                None if together is None else together.take(d1).number,
-                self.keys,
-            )
-            architecture, recipe = options.architecture_for(len(d1)), options.recipe_for(len(d1))
-            shape = architecture.for_table(rows.encoder)
-            (learned,) = learn(
-                [rows], options.specs, shape, recipe, options.effort, device=options.device, progress=progress
-            )
-        method, prints = options.method, fingerprints(table, response)
-        if options.chooses_score and learned.left_out is not None:
-            predicted, seen = learned.predict_left_out(rows.x)
-            method = sharpest(options.request, predicted, learned.target.to_work(response[d1[rows.kept[seen]]]))
-            learned = replace(learned, choices=f"{learned.choices}, the score {method.name}")
-        one_each = np.arange(len(d1)) if together is None else together.take(d1).one_row_each(response[d1])
-        looks = self.split_by is None and (together is None or together.rule is not None)
-        levels = options.request.levels
-        found = doubts_of(rows, learned, table.take(d1), response[d1], levels, one_each) if looks else ()
-        found = tuple(doubt for doubt in found if len(d2) or doubt.kind == "cluster")  # who brings D2 chose its time
-        for doubt in found:
-            warn(doubt.sentence, DependentRowsWarning)
-        alone = d1[one_each]
-        fitted = Fitted(
-            learned=learned,
-            rule=method.rule(options.request),
-            calibrated=None,
-            training_prints=prints[d1],
-            held_out_prints=prints[d2],
-            calibration_prints=prints[d2],
-            reference=Reference.learn(table.take(alone), response[alone]),
-            params=self.get_params(deep=False),
-            training_entities=None if together is None else together.take(d1).every,
-            repeat_rule=None if together is None else together.rule,
-            doubts=tuple(doubt.sentence for doubt in found),
-            seen=Seen.learn(table.take(d1), self.keys),
-        )
-        if len(d2):
-            wrong = np.flatnonzero(absurd(target.to_work(response[d2])))
-            warn_of_absurd(response[d2], wrong, d2, trains=False)
-            fitted = fitted.calibrated_on(
-                table.take(d2),
-                response[d2],
-                prints[d2],
-                self.on_insufficient,
-                PREPARED_OUTSIDE,
-                entities=None if together is None else together.take(d2),
-            )
-        validate_data(self, X, skip_check_array=True, reset=True)
+        labels = belonging.labelled(entities, table.n_rows)
+        given = LabelledRows.of(X, table, y, sample_weight, labels)
+        fitted = fit_rows(given, params, options, belonging)
+        validate_data(self, given.X, skip_check_array=True, reset=True)
         self.n_features_in_ = len(table.columns)
-        self.n_iter_ = max(learned.epochs)
+        self.n_iter_ = max(fitted.learned.epochs)
         self.fitted_ = fitted
         return self
 
@@ -302,20 +212,16 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         for name in PROMISED:
             if repr(getattr(self, name)) != repr(self.fitted_.params[name]):
                 raise ValueError(f"{name} was changed after fit, and has no effect on a fitted model. Fit again.")
-        table = self.read_rows(X)
-        X, table, response, labels = self._labelled(X, table, y, self._labels(entities, table.n_rows))
-        prints = fingerprints(table, response)
-        refuse_overlap(prints, self.fitted_.training_prints, by_chance=self.fitted_.training_entities is None)
-        again = count_overlap(prints, self.fitted_.held_out_prints)
-        notes = (f"{again} of {table.n_rows} calibration rows were given to fit. {PREPARED_OUTSIDE}",) if again else ()
-        together = self.entities_of(table, X, response, labels, self.fitted_.repeat_rule)
-        if together is not None and self.fitted_.training_entities is not None:
-            refuse_seen(together, self.fitted_.training_entities)
-        wrong = np.flatnonzero(absurd(self.fitted_.learned.target.to_work(response)))
-        warn_of_absurd(response, wrong, np.arange(len(response)), trains=False)
-        self.fitted_ = self.fitted_.calibrated_on(
-            table, response, prints, self.on_insufficient, *notes, entities=together
-        )
+        fitted, table = self.fitted_, self.read_rows(X)
+        rows = LabelledRows.of(X, table, y, entities=self.belonging.labelled(entities, table.n_rows))
+        refuse_overlap(rows.prints, fitted.training_prints, by_chance=fitted.training_entities is None)
+        again = count_overlap(rows.prints, fitted.held_out_prints)
+        notes = (f"{again} of {rows.n} calibration rows were given to fit. {PREPARED_OUTSIDE}",) if again else ()
+        rows = rows.grouped(self.belonging)
+        if rows.entities is not None and fitted.training_entities is not None:
+            refuse_seen(rows.entities, fitted.training_entities)
+        warn_of_absurd_rows(fitted.learned.target, rows, np.arange(rows.n))
+        self.fitted_ = fitted.calibrated_on(rows, self.on_insufficient, *notes)
         return self
 
     def conformalize(self, X: Any, y: Any, *, entities: Any = None) -> IntervalRegressor:
@@ -405,22 +311,6 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     # ------------------------------------------------------------------------------------- checks
 
-    def read_target(self, y: Any, n_rows: int, may_miss: bool = False) -> Array:
-        """Return the target of so many rows, ``(n,)``; what is no finite number is refused.
-
-        With ``may_miss`` missing values are NaN.
-        """
-        if y is None:
-            raise ValueError("IntervalRegressor requires y to be passed, but the target y is None.")
-        array = as_array(y)
-        if array.ndim == 2 and array.shape[1] == 1:
-            array = array[:, 0]
-            warn(
-                "A column-vector y was passed when a 1d array was expected.",
-                DataConversionWarning,
-            )
-        return read_target(array, n_rows, may_miss=may_miss)
-
     def read_rows(self, X: Any, *, to_predict: bool = False) -> Table:
         """Return rows with the columns that the model was fitted on, as what they were then.
 
@@ -435,69 +325,10 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             validate_data(self, X, skip_check_array=True, reset=False)
         return table.read_as(encoder.kinds) if isinstance(encoder, TableEncoder) else table
 
-    def _labelled(self, X: Any, table: Table, y: Any, *beside: Any) -> tuple[Any, ...]:
-        """Return the rows whose target is known, with their targets and what else lies beside each row.
-
-        Others are counted in a warning. ``table`` is what was read of ``X``.
-        """
-        response = self.read_target(y, table.n_rows, may_miss=True)
-        known = np.flatnonzero(~np.isnan(response))
-        missing = table.n_rows - len(known)
-        if not missing:
-            return X, table, response, *beside
-        if not len(known):
-            raise ValueError("The target y is missing in every row: pass rows whose target is known.")
-        warn(
-            f"{missing:,} of {table.n_rows:,} rows are left out because their target y is missing. Fill it in if you "
-            "know it.",
-            MissingTargetWarning,
-        )
-        beside = tuple(own.take(known) if isinstance(own, Entities) else take_rows(own, known) for own in beside)
-        return take_rows(X, known), table.take(known), response[known], *beside
-
-    def entities_of(
-        self, table: Table, X: Any, y: Array, labels: Any = None, rule: RepeatRule | None = None
-    ) -> Entities | None:
-        """Return which rows belong together: as labels or ``split_by`` say, otherwise those that were repeated.
-
-        ``rule`` says which rows are the same if that was found before.
-        """
-        if labels is not None:
-            return self._labels(labels, table.n_rows)
-        if self.split_by is not None:
-            return entities_from(table, X, self.split_by) if callable(self.split_by) or self.keys else None
-        if rule is not None:
-            return rule.entities(table, y)
-        repeats = repeats_in(table, y)
-        if repeats is None:
-            return None
-        warn(repeats.in_words(), RepeatedRowsWarning)
-        return repeats.entities
-
-    def _labels(self, labels: Any, n_rows: int) -> Entities | None:
-        """Return the entities that labels name."""
-        if labels is None or isinstance(labels, Entities):
-            return labels
-        if self.split_by is not None:
-            raise ValueError("split_by and entities both say which rows belong together: give one of them.")
-        return entities_of_labels(labels, n_rows)
-
     @property
-    def keys(self) -> tuple[str, ...]:
-        """The columns that ``split_by`` names."""
-        own = self.split_by
-        if own is None or callable(own):
-            return ()
-        names = [own] if isinstance(own, str) else list(own) if isinstance(own, list | tuple | np.ndarray) else [own]
-        if not all(isinstance(name, str) for name in names):
-            raise ValueError(f"split_by must be the name of a column, several names, or a function, found {own!r}.")
-        return tuple(names)
-
-    def _weights(self, sample_weight: Any, n_rows: int) -> Array:
-        weight: Array = _check_sample_weight(sample_weight, np.empty((n_rows, 1)), dtype=np.float64)
-        if (weight < 0).any():
-            raise ValueError("sample_weight must not be negative.")
-        return weight
+    def belonging(self) -> Belonging:
+        """How the model knows which rows belong together."""
+        return Belonging(self.split_by, self.fitted_.repeat_rule if hasattr(self, "fitted_") else None)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

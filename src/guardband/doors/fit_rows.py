@@ -1,0 +1,130 @@
+"""From labelled rows to a fitted model: split, train, choose, look for rows that depend on each other, calibrate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from guardband.data.absurd import absurd, warn_of_absurd
+from guardband.data.encoder import PlainNumbers
+from guardband.data.reference import Reference
+from guardband.data.split import split_rows
+from guardband.data.target import Target
+from guardband.data.unlike import Seen
+from guardband.doors.fitted import Fitted
+from guardband.doors.labelled_rows import Belonging, LabelledRows, Rows
+from guardband.doors.progress import FitProgress
+from guardband.exceptions import DependentRowsWarning, warn
+from guardband.learning.choice import sharpest
+from guardband.learning.dependence import doubts_of
+from guardband.learning.learn import learn
+from guardband.learning.learned import Learned
+from guardband.learning.options import FitOptions
+from guardband.learning.training_rows import TrainingRows
+from guardband.methods.method import Method
+
+PREPARED_OUTSIDE = (
+    "D2 was split from the rows given to fit. If these rows also fitted a transformer before this model, or a search "
+    "that chose its settings, the promise holds only after calibrate on rows from outside."
+)
+
+
+def fit_rows(given: LabelledRows, params: Mapping[str, Any], options: FitOptions, belonging: Belonging) -> Fitted:
+    """Return what rows teach, calibrated on those that are held out, if any are.
+
+    ``params`` are the arguments of the model, ``options`` what they ask for.
+    """
+    target = options.target.decided(given.y)
+    if options.architecture.builder is not None:
+        PlainNumbers().encode(given.table)
+    random = check_random_state(params["random_state"])
+    given = given.grouped(belonging)
+    d1, d2 = _split(given, params["calibration_size"], random)
+    training, held_out = given.take(d1), given.take(d2)
+    with FitProgress(params["verbose"], options.effort.seconds) as progress:
+        weight, together = training.weight, training.entities
+        rows = TrainingRows.of(
+            training.table,
+            training.y,
+            None if weight is None else weight / weight.max(),
+            int(random.randint(2**31 - 1)),
+            options.architecture,
+            target,
+            d1,
+            None if together is None else together.number,
+            belonging.keys,
+        )
+        shape = options.architecture_for(training.n).for_table(rows.encoder)
+        recipe, device = options.recipe_for(training.n), options.device
+        (learned,) = learn([rows], options.specs, shape, recipe, options.effort, device=device, progress=progress)
+    method, learned = _with_score(options, learned, rows, training)
+    alone = training.one_of_each_entity()
+    fitted = Fitted(
+        learned=learned,
+        rule=method.rule(options.request),
+        calibrated=None,
+        training_prints=training.prints,
+        held_out_prints=held_out.prints,
+        calibration_prints=held_out.prints,
+        reference=Reference.learn(training.table.take(alone), training.y[alone]),
+        params=params,
+        training_entities=None if together is None else together.every,
+        repeat_rule=None if together is None else together.rule,
+        doubts=_doubts(options, learned, rows, training, alone, belonging, is_split=held_out.n > 0),
+        seen=Seen.learn(training.table, belonging.keys),
+    )
+    if not held_out.n:
+        return fitted
+    warn_of_absurd_rows(target, held_out, d2)
+    return fitted.calibrated_on(held_out, params["on_insufficient"], PREPARED_OUTSIDE)
+
+
+def warn_of_absurd_rows(target: Target, rows: LabelledRows, numbers: Rows) -> None:
+    """Warn of calibration rows with absurd targets, by the numbers that the user knows them by."""
+    wrong = np.flatnonzero(absurd(target.to_work(rows.y)))
+    warn_of_absurd(rows.y, wrong, numbers, trains=False)
+
+
+def _split(given: LabelledRows, calibration_size: Any, random: np.random.RandomState) -> tuple[Rows, Rows]:
+    """Return training rows, those of positive weight, and calibration rows."""
+    d1, d2 = split_rows(given.n, calibration_size, random, given.entities)
+    if given.weight is not None:
+        d1 = d1[given.weight[d1] > 0]
+        if len(d1) < 2:
+            raise ValueError(f"At least 2 training rows must have a positive sample_weight, found {len(d1)}.")
+    return d1, d2
+
+
+def _with_score(
+    options: FitOptions, learned: Learned, rows: TrainingRows, training: LabelledRows
+) -> tuple[Method, Learned]:
+    """Return the method, whose score the training rows may choose, and what was learnt, with that choice in words."""
+    if not options.chooses_score or learned.left_out is None:
+        return options.method, learned
+    predicted, seen = learned.predict_left_out(rows.x)
+    method = sharpest(options.request, predicted, learned.target.to_work(training.y[rows.kept[seen]]))
+    return method, replace(learned, choices=f"{learned.choices}, the score {method.name}")
+
+
+def _doubts(
+    options: FitOptions,
+    learned: Learned,
+    rows: TrainingRows,
+    training: LabelledRows,
+    alone: Rows,
+    belonging: Belonging,
+    is_split: bool,
+) -> tuple[str, ...]:
+    """Return why rows may depend on each other, in sentences that are told too, unless the user said what they are."""
+    together = training.entities
+    if belonging.split_by is not None or (together is not None and together.rule is None):
+        return ()
+    every = doubts_of(rows, learned, training.table, training.y, options.request.levels, alone)
+    found = [doubt for doubt in every if is_split or doubt.kind == "cluster"]  # who brings D2 chose its time
+    for doubt in found:
+        warn(doubt.sentence, DependentRowsWarning)
+    return tuple(doubt.sentence for doubt in found)

@@ -1,0 +1,149 @@
+"""Labelled rows as a user gives them: rows without a target are left out, and rows that belong together are found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import DataConversionWarning
+from sklearn.utils.validation import _check_sample_weight
+
+from guardband.data.entities import Entities, SplitBy, entities_from, entities_of_labels
+from guardband.data.fingerprint import Prints, fingerprints
+from guardband.data.repeats import RepeatRule, repeats_in
+from guardband.data.table import Table, as_array, take_rows
+from guardband.data.target import read_target
+from guardband.exceptions import MissingTargetWarning, RepeatedRowsWarning, warn
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledRows:
+    """Rows whose target is known. ``X`` is what the user gave, and ``table`` what was read of it.
+
+    Rows that belong together have the same label in ``entities``, None if all rows stand alone.
+    """
+
+    X: Any
+    table: Table
+    y: Array
+    weight: Array | None = None
+    entities: Entities | None = None
+
+    @classmethod
+    def of(cls, X: Any, table: Table, y: Any, weight: Any = None, entities: Entities | None = None) -> LabelledRows:
+        """Return the rows whose target is known; others are counted in a warning."""
+        weight = None if weight is None else _weights(weight, table.n_rows)
+        target = column_target(y, table.n_rows, may_miss=True)
+        rows = cls(X, table, target, weight, entities)
+        known = np.flatnonzero(~np.isnan(target))
+        missing = table.n_rows - len(known)
+        if not missing:
+            return rows
+        if not len(known):
+            raise ValueError("The target y is missing in every row: pass rows whose target is known.")
+        warn(
+            f"{missing:,} of {table.n_rows:,} rows are left out because their target y is missing. Fill it in if you "
+            "know it.",
+            MissingTargetWarning,
+        )
+        return replace(rows.take(known), X=take_rows(X, known))
+
+    @property
+    def n(self) -> int:
+        """The number of rows."""
+        return len(self.y)
+
+    @cached_property
+    def prints(self) -> Prints:
+        """The fingerprint of each row."""
+        return fingerprints(self.table, self.y)
+
+    def grouped(self, belonging: Belonging) -> LabelledRows:
+        """Return the rows with what they belong to, unless it is known already."""
+        return replace(self, entities=belonging.entities(self.table, self.X, self.y, self.entities))
+
+    def take(self, rows: Rows) -> LabelledRows:
+        """Return some of the rows; ``X`` stays as it was given."""
+        weight, entities = self.weight, self.entities
+        return LabelledRows(
+            self.X,
+            self.table.take(rows),
+            self.y[rows],
+            None if weight is None else weight[rows],
+            None if entities is None else entities.take(rows),
+        )
+
+    def one_of_each_entity(self) -> Rows:
+        """Return one row of each entity, or all rows if they stand alone."""
+        return np.arange(self.n) if self.entities is None else self.entities.one_row_each(self.y)
+
+
+@dataclass(frozen=True)
+class Belonging:
+    """How a model knows which rows belong together: by columns or a function, or by the rule that found repeated rows.
+
+    None for both: repeated rows are looked for.
+    """
+
+    split_by: SplitBy | None = None
+    rule: RepeatRule | None = None
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The columns that ``split_by`` names."""
+        own = self.split_by
+        if own is None or callable(own):
+            return ()
+        names = [own] if isinstance(own, str) else list(own) if isinstance(own, list | tuple | np.ndarray) else [own]
+        if not all(isinstance(name, str) for name in names):
+            raise ValueError(f"split_by must be the name of a column, several names, or a function, found {own!r}.")
+        return tuple(names)
+
+    def labelled(self, labels: Any, n_rows: int) -> Entities | None:
+        """Return the entities that labels name, which the user gave in place of ``split_by``."""
+        if labels is None or isinstance(labels, Entities):
+            return labels
+        if self.split_by is not None:
+            raise ValueError("split_by and entities both say which rows belong together: give one of them.")
+        return entities_of_labels(labels, n_rows)
+
+    def entities(self, table: Table, X: Any, y: Array, labels: Any = None) -> Entities | None:
+        """Return what rows belong to, as labels say if there are any; repeated rows that are found are told."""
+        if labels is not None:
+            return self.labelled(labels, table.n_rows)
+        if self.split_by is not None:
+            return entities_from(table, X, self.split_by) if callable(self.split_by) or self.keys else None
+        if self.rule is not None:
+            return self.rule.entities(table, y)
+        repeats = repeats_in(table, y)
+        if repeats is None:
+            return None
+        warn(repeats.in_words(), RepeatedRowsWarning)
+        return repeats.entities
+
+
+def column_target(y: Any, n_rows: int, may_miss: bool = False) -> Array:
+    """Return the target of so many rows, ``(n,)``, also from a table of one column; what is not finite is refused.
+
+    With ``may_miss`` missing values are NaN.
+    """
+    if y is None:
+        raise ValueError("IntervalRegressor requires y to be passed, but the target y is None.")
+    array = as_array(y)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+        warn("A column-vector y was passed when a 1d array was expected.", DataConversionWarning)
+    return read_target(array, n_rows, may_miss=may_miss)
+
+
+def _weights(sample_weight: Any, n_rows: int) -> Array:
+    weight: Array = _check_sample_weight(sample_weight, np.empty((n_rows, 1)), dtype=np.float64)
+    if (weight < 0).any():
+        raise ValueError("sample_weight must not be negative.")
+    return weight
