@@ -5,27 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from guardband.audit.guarded import Guarded
 from guardband.bands.certificate import Certificate
 from guardband.bands.intervals import Intervals
 from guardband.bands.law import Law
 from guardband.bands.levels import Levels
 from guardband.bands.predicted import Context, Predicted
 from guardband.calibration.calibrated import Calibrated
+from guardband.data.context import context_of
 from guardband.data.entities import Entities
 from guardband.data.fingerprint import allowed_overlap, count_overlap, fingerprints
+from guardband.data.labelled_rows import column_target
 from guardband.data.reference import Reference
-from guardband.data.table import Column, Table, as_array, read_table
+from guardband.data.table import Column, Table, as_array, read_table, take_rows
 from guardband.data.target import Target
-from guardband.doors.fitted import Fitted, context_of
-from guardband.doors.labelled_rows import column_target
-
-if TYPE_CHECKING:
-    from guardband.doors.table import IntervalRegressor
+from guardband.data.used_rows import UsedRows
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -76,7 +75,7 @@ class Evidence:
     @classmethod
     def of(
         cls,
-        model: IntervalRegressor,
+        model: Guarded,
         X: Any,
         y: Any,
         *,
@@ -95,7 +94,7 @@ class Evidence:
         response = column_target(y, table.n_rows)
         columns = [_side("group", group, table.n_rows), _side("time", time, table.n_rows)]
         numbers = np.arange(1, table.n_rows + 1) if row_numbers is None else row_numbers
-        if entities is None and model.split_by is None and fitted.has_labels:
+        if entities is None and model.belonging.split_by is None and fitted.has_labels:
             raise ValueError(
                 "The promise of this model is for new entities, as fit was told by entities=, and these rows do not "
                 "say what they belong to. Pass entities= here too, or on the command line --split-by."
@@ -105,11 +104,11 @@ class Evidence:
         if together is not None:
             rows = together.one_row_each(response)
             table, response, numbers, together = table.take(rows), response[rows], numbers[rows], together.take(rows)
+            X = take_rows(X, rows)
             columns = [None if own is None else replace(own, values=own.values[rows]) for own in columns]
-        learned = fitted.learned
-        inputs = learned.encoder.encode(table)
-        predicted, context = learned.predict_encoded(inputs, fitted.rule.each_copy), context_of(table)
-        ends = learned.target.to_units(*calibrated.ends(predicted, context))
+        predicted, inputs = model.outputs(X, table)
+        context, target = context_of(table), model.target_
+        ends = target.to_units(*calibrated.ends(predicted, context))
         prints = fingerprints(table, response)
         used = np.concatenate([fitted.training_prints, fitted.calibration_prints])
         seen, known = _seen(together, fitted), fitted.training_entities
@@ -120,8 +119,8 @@ class Evidence:
             response=str(getattr(y, "name", None) or "the outcome"),
             intervals=calibrated.intervals(ends, index=table.index, input_names=table.names),
             certificate=calibrated.certificate,
-            inputs=inputs[:, : inputs.shape[1] - len(learned.architecture.sizes)],
-            scores=_scores(calibrated, learned.target, predicted, context, response),
+            inputs=inputs,
+            scores=_scores(calibrated, target, predicted, context, response),
             calibration_scores=calibrated.rule.calibration_scores(calibrated.summary),
             group=columns[0],
             time=columns[1],
@@ -134,7 +133,7 @@ class Evidence:
             _predicted=predicted,
             _context=context,
             _calibrated=calibrated,
-            _target=learned.target,
+            _target=target,
             used_before=max(count_overlap(prints, used), seen),
             used_by_chance=allowed_overlap(len(prints), used, by_chance=together is None and known is None),
             doubts=fitted.doubts,
@@ -211,7 +210,7 @@ def _scores_at(
     return scores
 
 
-def _seen(together: Entities | None, fitted: Fitted) -> int:
+def _seen(together: Entities | None, fitted: UsedRows) -> int:
     if together is None:
         return 0
     known = [own for own in (fitted.training_entities, fitted.calibration_entities) if own is not None]

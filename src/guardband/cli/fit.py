@@ -267,8 +267,8 @@ def _check_target(model: IntervalRegressor, rows: Labelled) -> None:
     """Raise if a target is none that the model can take, whichever part its row would fall into."""
     import warnings
 
+    from guardband.data.labelled_rows import column_target
     from guardband.data.row_numbers import rows_known_as
-    from guardband.doors.labelled_rows import column_target
     from guardband.learning.options import FitOptions
 
     with rows_known_as(rows.row_numbers), warnings.catch_warnings():
@@ -280,8 +280,8 @@ def _split(rows: Labelled, model: IntervalRegressor, check: float, seed: int, by
     """Return the parts; rows that belong together are in one of them."""
     import numpy as np
 
+    from guardband.data.labelled_rows import column_target
     from guardband.data.table import read_table
-    from guardband.doors.labelled_rows import column_target
 
     if by_time:
         assert rows.time is not None

@@ -11,12 +11,12 @@ from sklearn.utils import check_random_state
 
 from guardband.data.absurd import absurd, warn_of_absurd
 from guardband.data.encoder import PlainNumbers
+from guardband.data.labelled_rows import Belonging, LabelledRows, Rows
 from guardband.data.reference import Reference
 from guardband.data.split import split_rows
 from guardband.data.target import Target
 from guardband.data.unlike import Seen
 from guardband.doors.fitted import Fitted
-from guardband.doors.labelled_rows import Belonging, LabelledRows, Rows
 from guardband.doors.progress import FitProgress
 from guardband.exceptions import DependentRowsWarning, warn
 from guardband.learning.choice import sharpest

@@ -6,49 +6,32 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from guardband.bands.predicted import Context, Predicted
+from guardband.bands.predicted import Predicted
 from guardband.calibration.calibrated import Calibrated, OnInsufficient
 from guardband.calibration.rule import Rule
-from guardband.data.entities import Labels
+from guardband.data.context import context_of
 from guardband.data.fingerprint import Prints, count_overlap
-from guardband.data.reference import Reference
-from guardband.data.repeats import RepeatRule
+from guardband.data.labelled_rows import LabelledRows
 from guardband.data.table import Table
 from guardband.data.unlike import Seen
-from guardband.doors.labelled_rows import LabelledRows
+from guardband.data.used_rows import UsedRows
 from guardband.learning.learned import Learned
 
 
-@dataclass(frozen=True, eq=False)
-class Fitted:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Fitted(UsedRows):
     """All that ``fit`` and ``calibrate`` found: ``model.fitted_``.
 
-    The prints are fingerprints of the rows that trained, of those that ``fit`` held out, and of those that calibrated
-    last. ``reference`` summarises the training rows, and ``params`` are the arguments that the model was fitted with.
-    The entities are what training and calibration rows belong to, None if rows stand alone; ``repeat_rule`` says which
-    rows are the same if that was found in the table.
-    ``doubts`` says why rows may depend on each other, in sentences: an audit then cannot judge the promise.
-    ``seen`` is what the training rows held, None for a model of a file that does not say.
+    ``held_out_prints`` are fingerprints of the rows that ``fit`` held out, and ``params`` the arguments that the model
+    was fitted with. ``seen`` is what the training rows held, None for a model of a file that does not say.
     """
 
     learned: Learned
     rule: Rule
     calibrated: Calibrated | None
-    training_prints: Prints
     held_out_prints: Prints
-    calibration_prints: Prints
-    reference: Reference
     params: Mapping[str, Any]
-    training_entities: Labels | None = None
-    calibration_entities: Labels | None = None
-    repeat_rule: RepeatRule | None = None
-    doubts: tuple[str, ...] = ()
     seen: Seen | None = None
-
-    @property
-    def has_labels(self) -> bool:
-        """Whether the user said what rows belong to; otherwise it was found, if anything was."""
-        return self.training_entities is not None and self.repeat_rule is None
 
     def predict(self, table: Table) -> Predicted:
         """Return what the networks predict in work units, as the rule is to see it."""
@@ -78,8 +61,3 @@ class Fitted:
             calibration_prints=rows.prints,
             calibration_entities=None if rows.entities is None else rows.entities.every,
         )
-
-
-def context_of(table: Table) -> Context:
-    """Return what a rule may know of a table's rows besides their predictions; nothing is asked for yet."""
-    return Context()

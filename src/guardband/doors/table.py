@@ -11,22 +11,24 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import _get_feature_names, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, _get_feature_names, check_is_fitted, validate_data
 
 from guardband.bands.certificate import Certificate
 from guardband.bands.intervals import Intervals
 from guardband.bands.levels import Level
 from guardband.bands.pav_promise import PavRule
+from guardband.bands.predicted import Predicted
 from guardband.calibration.calibrated import Calibrated, OnInsufficient
 from guardband.calibration.pav import Average
+from guardband.data.context import context_of
 from guardband.data.encoder import TableEncoder
 from guardband.data.entities import SplitBy, refuse_seen
 from guardband.data.fingerprint import count_overlap, refuse_overlap
+from guardband.data.labelled_rows import Belonging, LabelledRows
 from guardband.data.table import Table, read_table
+from guardband.data.target import Target
 from guardband.data.transforms import Transform
 from guardband.doors.fit_rows import PREPARED_OUTSIDE, fit_rows, warn_of_absurd_rows
-from guardband.doors.fitted import context_of
-from guardband.doors.labelled_rows import Belonging, LabelledRows
 from guardband.exceptions import UnlikeRowsWarning, warn
 from guardband.learning.architecture import Builder
 from guardband.learning.options import FitOptions
@@ -194,7 +196,8 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         table = read_table(X).settled()
         validate_data(BaseEstimator(), X, skip_check_array=True)  # column names that cannot be kept are refused now
         labels = belonging.labelled(entities, table.n_rows)
-        given = LabelledRows.of(X, table, y, sample_weight, labels)
+        weight = None if sample_weight is None else _weights(sample_weight, table.n_rows)
+        given = LabelledRows.of(X, table, y, weight, labels)
         fitted = fit_rows(given, params, options, belonging)
         validate_data(self, given.X, skip_check_array=True, reset=True)
         self.n_features_in_ = len(table.columns)
@@ -277,6 +280,16 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         ends = self.fitted_.learned.target.to_units(*ends)
         return calibrated.intervals(ends, index=table.index, input_names=(*table.names, *table.extra))
 
+    def outputs(self, X: Any, table: Table) -> tuple[Predicted, NDArray[np.float32]]:
+        """Return what the networks predict for rows that ``read_rows`` returned, and their columns as numbers.
+
+        The indices of columns with many categories are no numbers, and left out.
+        """
+        learned, rule = self.fitted_.learned, self.fitted_.rule
+        inputs = learned.encoder.encode(table)
+        numbers = inputs.shape[1] - len(learned.architecture.sizes)
+        return learned.predict_encoded(inputs, rule.each_copy), inputs[:, :numbers]
+
     @property
     def certificate_(self) -> Certificate:
         """What is promised of the intervals."""
@@ -326,6 +339,12 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return table.read_as(encoder.kinds) if isinstance(encoder, TableEncoder) else table
 
     @property
+    def target_(self) -> Target:
+        """The scale of the target."""
+        check_is_fitted(self, "fitted_")
+        return self.fitted_.learned.target
+
+    @property
     def belonging(self) -> Belonging:
         """How the model knows which rows belong together."""
         return Belonging(self.split_by, self.fitted_.repeat_rule if hasattr(self, "fitted_") else None)
@@ -336,3 +355,10 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.string = not callable(self.network)
         tags.input_tags.categorical = not callable(self.network)
         return tags
+
+
+def _weights(sample_weight: Any, n_rows: int) -> Array:
+    weight: Array = _check_sample_weight(sample_weight, np.empty((n_rows, 1)), dtype=np.float64)
+    if (weight < 0).any():
+        raise ValueError("sample_weight must not be negative.")
+    return weight

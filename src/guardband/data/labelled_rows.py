@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import DataConversionWarning
-from sklearn.utils.validation import _check_sample_weight
 
 from guardband.data.entities import Entities, SplitBy, entities_from, entities_of_labels
 from guardband.data.fingerprint import Prints, fingerprints
@@ -36,9 +34,10 @@ class LabelledRows:
     entities: Entities | None = None
 
     @classmethod
-    def of(cls, X: Any, table: Table, y: Any, weight: Any = None, entities: Entities | None = None) -> LabelledRows:
+    def of(
+        cls, X: Any, table: Table, y: Any, weight: Array | None = None, entities: Entities | None = None
+    ) -> LabelledRows:
         """Return the rows whose target is known; others are counted in a warning."""
-        weight = None if weight is None else _weights(weight, table.n_rows)
         target = column_target(y, table.n_rows, may_miss=True)
         rows = cls(X, table, target, weight, entities)
         known = np.flatnonzero(~np.isnan(target))
@@ -134,16 +133,11 @@ def column_target(y: Any, n_rows: int, may_miss: bool = False) -> Array:
     With ``may_miss`` missing values are NaN.
     """
     if y is None:
-        raise ValueError("IntervalRegressor requires y to be passed, but the target y is None.")
+        raise ValueError("guardband requires y to be passed, but the target y is None.")
     array = as_array(y)
     if array.ndim == 2 and array.shape[1] == 1:
+        from sklearn.exceptions import DataConversionWarning
+
         array = array[:, 0]
         warn("A column-vector y was passed when a 1d array was expected.", DataConversionWarning)
     return read_target(array, n_rows, may_miss=may_miss)
-
-
-def _weights(sample_weight: Any, n_rows: int) -> Array:
-    weight: Array = _check_sample_weight(sample_weight, np.empty((n_rows, 1)), dtype=np.float64)
-    if (weight < 0).any():
-        raise ValueError("sample_weight must not be negative.")
-    return weight

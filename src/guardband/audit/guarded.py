@@ -1,0 +1,41 @@
+"""What an audit needs of a calibrated model, whoever trained it."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guardband.bands.predicted import Predicted
+from guardband.calibration.calibrated import Calibrated
+from guardband.data.labelled_rows import Belonging
+from guardband.data.table import Table
+from guardband.data.target import Target
+from guardband.data.used_rows import UsedRows
+
+
+class Guarded(Protocol):
+    """A calibrated model of tables."""
+
+    @property
+    def calibration_(self) -> Calibrated:
+        """The calibrated rule."""
+
+    @property
+    def fitted_(self) -> UsedRows:
+        """What is known of the rows that the model was made from."""
+
+    @property
+    def target_(self) -> Target:
+        """The scale of the target."""
+
+    @property
+    def belonging(self) -> Belonging:
+        """How the model knows which rows belong together."""
+
+    def read_rows(self, X: Any) -> Table:
+        """Return rows as the model reads them."""
+
+    def outputs(self, X: Any, table: Table) -> tuple[Predicted, NDArray[np.float32]]:
+        """Return what the model predicts for rows that ``read_rows`` returned, and their columns as numbers."""
