@@ -25,6 +25,7 @@ PUBLIC = {
         "calibrate",
         "train",
         "load",
+        "GuardedModel",
         "GuardedNetwork",
         "with_intervals",
         "export_onnx",

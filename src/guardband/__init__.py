@@ -24,10 +24,11 @@ if TYPE_CHECKING:
     from guardband.calibration.cut import Cut as Cut
     from guardband.calibration.score import Score as Score
     from guardband.doors.bands import BandCalibrator as BandCalibrator
+    from guardband.doors.calibrate import calibrate as calibrate
     from guardband.doors.export import export_onnx as export_onnx
+    from guardband.doors.guarded_model import GuardedModel as GuardedModel
     from guardband.doors.model_file import load as load
     from guardband.doors.network import GuardedNetwork as GuardedNetwork
-    from guardband.doors.network import calibrate as calibrate
     from guardband.doors.replace import with_intervals as with_intervals
     from guardband.doors.table import IntervalRegressor as IntervalRegressor
     from guardband.doors.train import train as train
@@ -54,6 +55,7 @@ _HOME = {
     "Cut": "guardband.calibration.cut",
     "DegenerateBandWarning": "guardband.exceptions",
     "DependentRowsWarning": "guardband.exceptions",
+    "GuardedModel": "guardband.doors.guarded_model",
     "GuardedNetwork": "guardband.doors.network",
     "Head": "guardband.nn.heads",
     "InsufficientCalibrationError": "guardband.exceptions",
@@ -73,7 +75,7 @@ _HOME = {
     "SlowTrainingWarning": "guardband.exceptions",
     "TargetWarning": "guardband.exceptions",
     "UnlikeRowsWarning": "guardband.exceptions",
-    "calibrate": "guardband.doors.network",
+    "calibrate": "guardband.doors.calibrate",
     "export_onnx": "guardband.doors.export",
     "load": "guardband.doors.model_file",
     "train": "guardband.doors.train",

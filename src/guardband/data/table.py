@@ -128,6 +128,11 @@ def _chosen(
     return frame.select(list(names)), tuple(name for name in given if name not in known)
 
 
+def is_frame(values: Any) -> bool:
+    """Return whether this is a table whose columns have names."""
+    return isinstance(nw.from_native(values, eager_only=True, pass_through=True), nw.DataFrame)
+
+
 def take_rows(values: Any, rows: NDArray[np.intp]) -> Any:
     """Return some rows of a table, a series or an array, as what it is; None is none of any rows."""
     if values is None:

@@ -17,20 +17,17 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
 from guardband.bands.certificate import Certificate
-from guardband.bands.levels import Level
-from guardband.bands.pav_promise import PavRule
 from guardband.bands.predicted import Context, Predicted
-from guardband.calibration.calibrated import Block, Calibrated, OnInsufficient
-from guardband.calibration.pav import Average
+from guardband.calibration.calibrated import Block, Calibrated
 from guardband.calibration.rule import Rule
 from guardband.calibration.summary import Summary
 from guardband.data.fingerprint import Prints, refuse_overlap, repeats_in_words
 from guardband.data.target import read_target
 from guardband.doors.bands import refuse_faults
-from guardband.doors.outputs import Declared, Outputs, declared
+from guardband.doors.outputs import Declared, declared
 from guardband.doors.tensor_prints import prints_of
 from guardband.exceptions import RepeatedRowsWarning, warn
-from guardband.methods.method import Guarantee, Method, Request
+from guardband.methods.method import Request
 from guardband.methods.registry import method_named
 from guardband.nn.calibration_arrays import CalibrationArrays, stacked_ends
 from guardband.training.inputs import Inputs, call, map_tensors, split_target
@@ -123,63 +120,18 @@ def _refuse_other_state(guarded: GuardedNetwork, state: Mapping[str, Any], prefi
         )
 
 
-def calibrate(
+def calibrate_network(
     network: nn.Module | Sequence[nn.Module],
     data: Any,
-    method: str | Method = "conf-nn",
+    arguments: Mapping[str, Any],
     *,
-    confidence_level: Level | Sequence[Level] | None = None,
-    alpha: Level | Sequence[Level] | None = None,
-    guarantee: Guarantee = "marginal",
-    delta: float | None = None,
-    joint: bool = False,
-    tau: float | None = None,
-    taus: Sequence[float] | None = None,
-    rule: PavRule | None = None,
-    average: Average | None = None,
-    on_insufficient: OnInsufficient = "inf",
-    outputs: Outputs = "bands",
-    target: str = "y",
-    batch_size: int = 1024,
-    training: Any = None,
-    process_group: Any = None,
+    target: str,
+    batch_size: int,
+    training: Any,
+    process_group: Any,
 ) -> GuardedNetwork:
-    """Return a calibrated copy of a network, in eval mode; later training of the original cannot void its promise.
-
-    ``data`` holds rows that no training has seen: tensors ``(x, y)``, a ``Dataset`` (read in batches of
-    ``batch_size``), or a loader. A batch is a pair ``(x, y)``, where x is a tensor, a tuple for ``network(*x)`` or a
-    mapping for ``network(**x)``; or a mapping with the responses under ``target``. Of each row only what the rule needs
-    is kept, one number for conf-nn, and a fingerprint.
-
-    ``outputs`` declares what the network puts out: ``"bands"`` (lower, point, upper), ``"bounds"`` (lower, upper),
-    ``"gaussian"`` (mean, standard deviation), the levels of quantiles such as those of ``gb.nn.QuantileHead``, of which
-    conf-nn takes the pair at ``tau``, alpha unless given, and pav all pairs or those of ``taus``; or a function that
-    makes bands ``(n, 3)`` of it. pav else takes a list of networks, one per entry of ``taus``; high-q and neg-ll one of
-    candidates. neg-ll and bayes take a Gaussian.
-
-    ``training``: the rows that trained the network, in the form of ``data``, if they are at hand. Calibration rows that
-    are among them are refused.
-
-    ``process_group``: one of ``torch.distributed``, each of whose processes brings rows of its own; all of them get the
-    network calibrated on all rows. A sampler that repeats rows to make shares equal would void the promise.
-    """
-    arguments = {
-        "confidence_level": confidence_level,
-        "alpha": alpha,
-        "guarantee": guarantee,
-        "delta": delta,
-        "joint": joint,
-        "tau": tau,
-        "taus": taus,
-        "rule": rule,
-        "average": average,
-        "on_insufficient": on_insufficient,
-        "method": method,
-        "outputs": outputs,
-    }
+    """Return a calibrated copy of a network, as ``calibrate`` says; ``arguments`` are those for the rule."""
     networks = [network] if isinstance(network, nn.Module) else list(network)
-    if not all(isinstance(one, nn.Module) for one in networks):
-        raise TypeError(f"network must be a torch.nn.Module or a sequence of them, found {type(network).__name__}.")
     if isinstance(data, Tensor):
         raise TypeError("data must hold inputs and outcomes, (x, y), found one tensor alone.")
     chosen, read, order = read_arguments(arguments, len(networks))
@@ -200,7 +152,7 @@ def calibrate(
     weights = [float(p.double().sum()) for network in copies if process_group is not None for p in network.parameters()]
     same = f"{chosen} of {read} with {weights}"
     gather = partial(_gathered, prints=prints, trained=trained, same=same, group=process_group)
-    calibrated = Calibrated.from_blocks(chosen, blocks(), on_insufficient=on_insufficient, gather=gather)
+    calibrated = Calibrated.from_blocks(chosen, blocks(), on_insufficient=arguments["on_insufficient"], gather=gather)
     every = np.concatenate(prints)
     if trained:
         refuse_overlap(every, np.concatenate(trained))

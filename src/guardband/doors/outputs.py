@@ -19,24 +19,27 @@ from guardband.nn.reading import (
     DeviationColumns,
     GaussianColumns,
     IntervalColumns,
+    PointColumn,
     QuantileColumns,
     Reading,
 )
 from guardband.training.members import at_least_float32
 
-Outputs = Literal["bands", "bounds", "gaussian"] | Sequence[float] | Callable[[Any], Tensor]
+Outputs = Literal["bands", "bounds", "gaussian", "variance", "point"] | Sequence[float] | Callable[[Any], Tensor]
 """How to read a network: ``"bands"`` (lower, point, upper); ``"bounds"`` (lower, upper), with the point halfway;
-``"gaussian"`` (mean, standard deviation); the levels of quantiles; or a function of what the network puts out that
-returns lower, point and upper, ``(n, 3)``."""
+``"gaussian"`` (mean, standard deviation); ``"variance"`` (mean, variance); ``"point"``; the levels of quantiles; or a
+function of what the network puts out that returns lower, point and upper, ``(n, 3)``."""
 
 READINGS: dict[str, tuple[Reading, str]] = {
     "bands": (IntervalColumns(), "lower, point, upper"),
     "bounds": (BoundColumns(), "lower, upper"),
     "gaussian": (GaussianColumns(), "mean, standard deviation"),
+    "variance": (GaussianColumns(is_variance=True), "mean, variance"),
+    "point": (PointColumn(), "a point"),
 }
 DECLARE = (
-    'Declare what it puts out by outputs="bands", "bounds", "gaussian" or quantiles, or end it with gb.nn.TripleHead '
-    "or gb.nn.GaussianHead."
+    'Declare what it puts out by outputs="bands", "bounds", "gaussian", "variance", "point" or quantiles, or end it '
+    "with gb.nn.TripleHead or gb.nn.GaussianHead."
 )
 
 
@@ -61,6 +64,10 @@ class Declared:
 
     def _columns(self, out: Any) -> Tensor:
         out = out if self.function is None else self.function(out)
+        if isinstance(out, tuple | list) and all(map(_is_column, out)):
+            out = torch.stack([one.reshape(-1) for one in out], 1)
+        if isinstance(out, Tensor) and out.ndim == 1:
+            out = out[:, None]
         found = tuple(out.shape) if isinstance(out, Tensor) else type(out).__name__
         if not isinstance(out, Tensor) or out.ndim != 2 or out.shape[1] != self.reading.columns:
             raise ValueError(
@@ -82,8 +89,8 @@ def declared(outputs: Outputs, method: Method, request: Request) -> tuple[Declar
             words = ", ".join(READINGS)
             raise ValueError(f"outputs must be one of {words}, quantiles or a function, found {outputs!r}.")
         reading, what = READINGS[outputs]
-        if outputs == "gaussian" and method.rule(request).takes is PredictedInterval:
-            reading = DeviationColumns()
+        if isinstance(reading, GaussianColumns) and method.rule(request).takes is PredictedInterval:
+            reading = DeviationColumns(reading.is_variance)
         return Declared(reading, what), request
     if callable(outputs):
         return Declared(*READINGS["bands"], outputs), request
@@ -106,3 +113,8 @@ def declared(outputs: Outputs, method: Method, request: Request) -> tuple[Declar
 
 def _has(levels: Sequence[float], level: float) -> bool:
     return bool(np.isclose(levels, level, rtol=0, atol=1e-9).any())
+
+
+def _is_column(out: Any) -> bool:
+    """Return whether an output is one number for each row, ``(n,)`` or ``(n, 1)``."""
+    return isinstance(out, Tensor) and (out.ndim == 1 or (out.ndim == 2 and out.shape[1] == 1))

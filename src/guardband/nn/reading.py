@@ -44,20 +44,26 @@ class BoundColumns(Reading):
 
 @dataclass(frozen=True)
 class GaussianColumns(Reading):
-    """Mean and standard deviation."""
+    """Mean and standard deviation, or variance."""
 
     columns, predicts = 2, PredictedGaussian
+    is_variance: bool = False
+
+    def read(self, outputs: Any, xp: Any = np) -> Any:
+        """Return the Gaussian."""
+        return PredictedGaussian(outputs[..., 0], _deviation(outputs[..., 1], self.is_variance, xp))
 
 
 @dataclass(frozen=True)
 class DeviationColumns(Reading):
-    """Mean and standard deviation, as an interval of one deviation on each side."""
+    """Mean and standard deviation, or variance, as an interval of one deviation on each side."""
 
     columns, predicts = 2, PredictedInterval
+    is_variance: bool = False
 
     def read(self, outputs: Any, xp: Any = np) -> OneDeviation:
         """Return the interval."""
-        mean, deviation = outputs[..., 0], outputs[..., 1]
+        mean, deviation = outputs[..., 0], _deviation(outputs[..., 1], self.is_variance, xp)
         return OneDeviation(mean - deviation, mean, mean + deviation)
 
 
@@ -88,3 +94,8 @@ class QuantileColumns(Reading):
         return PredictedInterval(
             *(xp.concatenate([outputs[..., i] for i in same], 1) for same in zip(*at, strict=True))
         )
+
+
+def _deviation(values: Any, is_variance: bool, xp: Any) -> Any:
+    """Return the deviation; where a variance is negative it is negative too, which is refused later."""
+    return xp.sign(values) * xp.abs(values) ** 0.5 if is_variance else values

@@ -1,0 +1,153 @@
+"""Models of any library: what each can be asked for, and how its answer is read."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guardband.data.table import as_array, from_tensor
+from guardband.doors.outputs import Outputs
+
+Columns = NDArray[np.float64]
+Ask = Callable[[Any, Sequence[float]], Any]
+
+BY_COLUMNS: dict[int, Outputs] = {1: "point", 2: "bounds", 3: "bands"}
+"""What so many columns are, of a function or of several models."""
+MULTI_QUANTILE, UNCERTAINTY = "MultiQuantile:alpha=", "RMSEWithUncertainty"
+"""Losses of CatBoost."""
+
+
+@dataclass(frozen=True)
+class Predictor:
+    """A model that can be asked for columns of numbers, ``(n, k)``.
+
+    ``outputs`` says what they are, as ``calibrate`` takes it; None if they are quantiles at any levels asked for. With
+    ``by_columns`` their number says it.
+    """
+
+    ask: Ask
+    outputs: Outputs | None
+    by_columns: bool = False
+
+    def columns(self, X: Any, n_rows: int, levels: Sequence[float]) -> Columns:
+        """Return what the model predicts for rows, at these levels if it can choose."""
+        answer = self.ask(X, levels)
+        several = isinstance(answer, list | tuple) and len(answer) > 0 and np.ndim(answer[0]) == 1
+        found = np.stack([_numbers(own) for own in answer], axis=1) if several else _numbers(answer)
+        found = found.reshape(-1, 1) if found.ndim == 1 else found
+        if found.ndim != 2 or len(found) != n_rows:
+            raise ValueError(
+                f"The model must predict one row of numbers for each of {n_rows} rows, found the shape {found.shape}."
+            )
+        return found
+
+
+def predictor_of(model: Any, outputs: Any = None) -> Predictor:
+    """Return how to ask a fitted model, a pair or a triple of models, or a function from rows to numbers.
+
+    ``outputs`` declares what it predicts; otherwise what is known of its library says it.
+    """
+    if isinstance(model, list | tuple):
+        if len(model) not in (2, 3):
+            raise ValueError(f"Several models must be (lower, upper) or (lower, point, upper), found {len(model)}.")
+        calls = [_call(own) for own in model]
+        declared = BY_COLUMNS[len(model)] if outputs is None else outputs
+        return Predictor(lambda X, levels: [_one(call(X)) for call in calls], declared)
+    if outputs is not None:
+        call = _call(model)
+        return Predictor(lambda X, levels: call(X), outputs)
+    if not hasattr(model, "predict"):
+        call = _call(model)
+        return Predictor(lambda X, levels: call(X), None, by_columns=True)
+    return _known(model) or Predictor(lambda X, levels: model.predict(X), "point")
+
+
+def _known(model: Any) -> Predictor | None:
+    """Return how to ask a model that predicts more than a point, None for any other."""
+    model = getattr(model, "best_estimator_", model)  # a search does not pass on what else it is asked for
+    inner = _innermost(model)
+    takes = _parameters(inner.predict)
+    if hasattr(model, "pred_dist"):  # NGBoost
+        return Predictor(lambda X, levels: [model.pred_dist(X).ppf(level) for level in levels], None)
+    if "output_type" in takes and "quantiles" in takes:  # TabPFN
+        return Predictor(
+            lambda X, levels: list(model.predict(X, output_type="quantiles", quantiles=list(levels))), None
+        )
+    if "quantiles" in takes:  # quantile forests
+        return Predictor(lambda X, levels: model.predict(X, quantiles=list(levels)), None)
+    if "return_std" in takes:  # Gaussian processes, Bayesian ridge
+        return Predictor(lambda X, levels: list(model.predict(X, return_std=True)), "gaussian")
+    settings = inner.get_params() if hasattr(inner, "get_params") else {}
+    quantiles = settings.get("quantile_alpha")  # XGBoost
+    if quantiles is not None and np.ndim(quantiles) == 1:
+        return Predictor(lambda X, levels: model.predict(X), _increasing(quantiles))
+    loss = str(settings.get("loss_function"))
+    if loss.startswith(MULTI_QUANTILE):
+        levels = [float(level) for level in loss.removeprefix(MULTI_QUANTILE).split(";")[0].split(",")]
+        return Predictor(lambda X, levels: model.predict(X), _increasing(levels))
+    if loss.startswith(UNCERTAINTY):
+        return Predictor(lambda X, levels: _with_deviation(model.predict(X)), "gaussian")
+    return None
+
+
+def _increasing(levels: Any) -> tuple[float, ...]:
+    own = tuple(float(level) for level in levels)
+    if list(own) != sorted(set(own)):
+        raise ValueError(f"The quantiles of a model must rise, found {list(own)}: fit it with them in order.")
+    return own
+
+
+def _innermost(model: Any) -> Any:
+    """Return the model inside pipelines, searches and transformed targets."""
+    for _ in range(10):
+        if hasattr(model, "steps"):
+            model = model.steps[-1][1]
+        elif hasattr(model, "best_estimator_"):
+            model = model.best_estimator_
+        elif hasattr(model, "regressor_"):
+            model = model.regressor_
+        else:
+            break
+    return model
+
+
+def _parameters(function: Any) -> frozenset[str]:
+    try:
+        return frozenset(inspect.signature(function).parameters)
+    except (TypeError, ValueError):  # of compiled code
+        return frozenset()
+
+
+def _call(model: Any) -> Callable[[Any], Any]:
+    call = getattr(model, "predict", None) or model
+    if not callable(call):
+        raise TypeError(
+            "guardband calibrates a fitted model with predict, a function, a pair or triple of these, or a torch "
+            f"network, found {type(model).__name__}."
+        )
+    return call  # type: ignore[no-any-return]
+
+
+def _numbers(values: Any) -> Columns:
+    return np.asarray(as_array(from_tensor(values)), dtype=np.float64)
+
+
+def _one(values: Any) -> Columns:
+    """Return the one column of a model that is a bound."""
+    found = _numbers(values)
+    if found.ndim == 2 and found.shape[1] == 1:
+        found = found[:, 0]
+    if found.ndim != 1:
+        raise ValueError(f"Each of several models must predict one number for each row, found shape {found.shape}.")
+    return found
+
+
+def _with_deviation(values: Any) -> Columns:
+    """Return mean and deviation of mean and variance."""
+    mean, variance = _numbers(values).T
+    return np.stack([mean, np.sqrt(variance)], axis=1)

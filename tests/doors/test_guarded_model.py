@@ -1,0 +1,301 @@
+"""Fitted models of any library, calibrated: what each predicts is found out, and the promise holds for it."""
+
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.ensemble import GradientBoostingRegressor
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.linear_model import BayesianRidge, LinearRegression, QuantileRegressor
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from torch import nn
+
+import guardband as gb
+from guardband.audit.audit import audit
+from guardband.audit.evidence import Evidence
+
+LEVELS = [0.05, 0.5, 0.95]
+
+
+def draw(n, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    return X, X[:, 0] + np.abs(X[:, 1]) * rng.normal(size=n)
+
+
+TRAINING, CALIBRATION, NEW = draw(400, 0), draw(199, 1), draw(50, 2)
+
+
+@cache
+def quantile_models():
+    return tuple(QuantileRegressor(quantile=level, alpha=0.0).fit(*TRAINING) for level in LEVELS)
+
+
+def as_calibrated_bands(lower, point, upper, new, method="conf-nn"):
+    rule = gb.BandCalibrator(method).fit(lower, point, upper, CALIBRATION[1])
+    return rule.certificate, rule.transform(*new)
+
+
+def test_a_point_model_gets_a_fixed_width():
+    model = LinearRegression().fit(*TRAINING)
+    guarded = gb.calibrate(model, CALIBRATION)
+    bands = guarded.predict_interval(NEW[0])
+    error = np.sort(np.abs(CALIBRATION[1] - model.predict(CALIBRATION[0])))[180 - 1]  # the 180th of 199
+    np.testing.assert_allclose(bands.upper, model.predict(NEW[0]) + error)
+    np.testing.assert_allclose(guarded.predict(NEW[0]), model.predict(NEW[0]))
+    assert guarded.certificate.method == "conf-fw"
+    assert guarded.certificate.rank == 180
+
+
+@pytest.mark.parametrize("several", [2, 3])
+def test_several_models_are_bounds_with_or_without_a_point(several):
+    models = quantile_models()
+    chosen = models if several == 3 else (models[0], models[2])
+    guarded = gb.calibrate(chosen, CALIBRATION)
+    lower, point, upper = (model.predict(CALIBRATION[0]) for model in models)
+    new = [model.predict(NEW[0]) for model in models]
+    if several == 2:
+        point, new[1] = (lower + upper) / 2, (new[0] + new[2]) / 2
+    certificate, expected = as_calibrated_bands(*np.sort([lower, point, upper], axis=0), np.sort(new, axis=0))
+    assert guarded.certificate == certificate
+    np.testing.assert_allclose(guarded.predict_interval(NEW[0]).lower, expected.lower)
+
+
+@pytest.mark.parametrize(("columns", "method"), [(1, "conf-fw"), (2, "conf-nn"), (3, "conf-nn")])
+def test_a_function_says_by_its_columns_what_it_predicts(columns, method):
+    models = quantile_models()
+    chosen = {1: models[1:2], 2: (models[0], models[2]), 3: models}[columns]
+
+    def function(X):
+        return np.stack([model.predict(X) for model in chosen], axis=1)
+
+    guarded = gb.calibrate(function, CALIBRATION)
+    direct = gb.calibrate(chosen if columns > 1 else chosen[0], CALIBRATION)
+    assert guarded.certificate.method == method
+    np.testing.assert_array_equal(guarded.predict_interval(NEW[0]).upper, direct.predict_interval(NEW[0]).upper)
+
+
+@pytest.mark.parametrize(
+    "wrapped",
+    [
+        lambda model: model,
+        lambda model: make_pipeline(StandardScaler(), model),
+        lambda model: GridSearchCV(model, {"alpha_1": [1e-6]}, cv=2),
+    ],
+)
+def test_a_deviation_is_found_behind_pipelines_and_searches(wrapped):
+    model = wrapped(BayesianRidge()).fit(*TRAINING)
+    bands = gb.calibrate(model, CALIBRATION).predict_interval(NEW[0])
+    inner = model.best_estimator_ if hasattr(model, "best_estimator_") else model
+    mean, deviation = inner.predict(NEW[0], return_std=True)
+    np.testing.assert_allclose(np.ptp((bands.upper - mean) / deviation), 0, atol=1e-9)
+
+
+def test_a_gaussian_process_has_wide_intervals_where_it_knows_little():
+    model = GaussianProcessRegressor(alpha=1.0).fit(TRAINING[0][:, :1], TRAINING[1])
+    guarded = gb.calibrate(model, (CALIBRATION[0][:, :1], CALIBRATION[1]))
+    near, far = guarded.predict_interval(np.array([[0.0], [9.0]])).upper - guarded.predict(np.array([[0.0], [9.0]]))
+    assert far > 2 * near
+
+
+def test_widths_come_from_residuals_that_the_user_gives():
+    model = LinearRegression().fit(*TRAINING)
+    guarded = gb.calibrate(model, CALIBRATION, residuals=draw(800, 3))
+    X = np.array([[0.0, 0.0, 0.0], [0.0, 2.5, 0.0]])
+    bands = guarded.predict_interval(X)
+    quiet, noisy = bands.upper - bands.lower
+    assert guarded.certificate.method == "conf-nn"
+    assert noisy > 2 * quiet
+
+
+def test_bounds_that_cross_are_put_in_order():
+    guarded = gb.calibrate(lambda X: np.stack([X[:, 0] + 1, X[:, 0], X[:, 0] - 1], axis=1), CALIBRATION)
+    bands = guarded.predict_interval(NEW[0])
+    assert (bands.lower <= bands.point).all()
+    assert (bands.point <= bands.upper).all()
+
+
+def test_a_table_may_hold_what_the_model_understands():
+    X, y = draw(300, 4)
+    frame = pd.DataFrame(X, columns=list("abc")).assign(town=np.where(X[:, 2] > 0, "north", "south"))
+
+    def model(table):
+        return table["a"].to_numpy() + (table["town"] == "north")
+
+    guarded = gb.calibrate(model, (frame, y))
+    bands = guarded.predict_interval(frame[["town", "c", "b", "a"]].iloc[:5])
+    assert list(bands.to_pandas().columns) == ["point", "lower", "upper"]
+    with pytest.raises(ValueError, match="lacks 1 of the model's 4 columns: 'c'"):
+        guarded.predict_interval(frame.drop(columns="c"))
+    with pytest.raises(ValueError, match="X must have 4 columns"):
+        guarded.predict_interval(X)
+
+
+def test_other_levels_can_be_asked_for_later():
+    guarded = gb.calibrate(quantile_models(), CALIBRATION)
+    narrow = guarded.predict_interval(NEW[0], confidence_level=0.5)
+    wide = guarded.predict_interval(NEW[0])
+    assert (narrow.upper - narrow.lower < wide.upper - wide.lower).all()
+    assert narrow.certificate.confidence_level == 0.5
+
+
+def test_rows_of_one_entity_count_once():
+    labels = np.repeat(np.arange(100), 2)[:199]
+    guarded = gb.calibrate(LinearRegression().fit(*TRAINING), CALIBRATION, entities=labels)
+    assert guarded.certificate.n_calibration == 100
+    frame = pd.DataFrame(CALIBRATION[0], columns=list("abc")).assign(shop=labels.astype(str))
+    named = gb.calibrate(lambda table: table["a"].to_numpy(), (frame, CALIBRATION[1]), split_by="shop")
+    assert "shop" in str(named.certificate)
+
+
+def test_the_audit_takes_any_calibrated_model():
+    guarded = gb.calibrate(quantile_models(), CALIBRATION)
+    found = audit(Evidence.of(guarded, *draw(1000, 5)))
+    assert found.verdict in ("consistent", "too few rows")
+    X, y = draw(1000, 5)
+    assert audit(Evidence.of(guarded, X, 3 * y)).verdict == "broken"
+    assert audit(Evidence.of(guarded, *CALIBRATION)).verdict == "cannot judge"
+
+
+def test_calibration_rows_must_not_have_trained():
+    model = LinearRegression().fit(*TRAINING)
+    with pytest.raises(gb.OverlapError):
+        gb.calibrate(model, TRAINING, training=TRAINING)
+    with pytest.raises(gb.OverlapError):
+        gb.calibrate(model, CALIBRATION, residuals=CALIBRATION)
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "words"),
+    [
+        (LinearRegression().fit(*TRAINING), {"method": "conf-nn"}, 'Use method="conf-fw", or pass residuals'),
+        (BayesianRidge().fit(*TRAINING), {"residuals": draw(50, 6)}, "needs no residuals"),
+        (lambda X: np.zeros((len(X), 5)), {}, "returns 5 columns: say what they are by outputs"),
+        (lambda X: np.zeros(3), {}, "one row of numbers for each of 199 rows"),
+        ((len, len, len, len), {}, r"\(lower, upper\) or \(lower, point, upper\), found 4"),
+        (LinearRegression().fit(*TRAINING), {"process_group": 1}, "process_group is for torch networks"),
+        (LinearRegression().fit(*TRAINING), {"outputs": "bands"}, "must predict 3 columns"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_sentence(model, options, words):
+    with pytest.raises(ValueError, match=words):
+        gb.calibrate(model, CALIBRATION, **options)
+
+
+def test_something_that_predicts_nothing_is_refused():
+    with pytest.raises(TypeError, match="a fitted model with predict, a function"):
+        gb.calibrate("a model", CALIBRATION)
+    with pytest.raises(TypeError, match="a pair"):
+        gb.calibrate(LinearRegression().fit(*TRAINING), CALIBRATION[0])
+
+
+class Point(nn.Module):
+    def forward(self, x):
+        return x[:, 0]
+
+
+class MeanAndVariance(nn.Module):
+    def forward(self, x):
+        return x[:, 0], x[:, 1] ** 2 + 0.1
+
+
+def test_a_network_may_put_out_a_point():
+    X, y = (torch.tensor(own, dtype=torch.float32) for own in CALIBRATION)
+    guarded = gb.calibrate(Point(), (X, y), outputs="point")
+    assert guarded.certificate.method == "conf-fw"
+    lower, point, upper = guarded(X).unbind(1)
+    np.testing.assert_allclose(upper - point, point - lower, rtol=1e-4)
+
+
+def test_a_network_may_put_out_mean_and_variance_as_a_tuple():
+    X, y = (torch.tensor(own, dtype=torch.float32) for own in CALIBRATION)
+    guarded = gb.calibrate(MeanAndVariance(), (X, y), outputs="variance")
+    _, point, upper = guarded(X).unbind(1)
+    ratio = (upper - point) / (X[:, 1] ** 2 + 0.1).sqrt()
+    np.testing.assert_allclose(ratio, ratio[0], rtol=1e-4)
+
+
+# ------------------------------------------------------------------------------------------- the real libraries
+
+
+def with_quantiles(levels):
+    """Models of libraries that may not be here, by name: how to make one that predicts quantiles at some levels."""
+    alphas = ",".join(map(str, levels))
+    return {
+        "xgboost": lambda lib: lib.XGBRegressor(
+            objective="reg:quantileerror", quantile_alpha=levels, n_estimators=20, n_jobs=1
+        ),
+        "catboost": lambda lib: lib.CatBoostRegressor(
+            loss_function=f"MultiQuantile:alpha={alphas}", iterations=20, verbose=0, thread_count=1
+        ),
+        "quantile_forest": lambda lib: lib.RandomForestQuantileRegressor(n_estimators=20, random_state=0),
+    }
+
+
+@pytest.mark.parametrize("name", with_quantiles(LEVELS))
+def test_quantiles_of_other_libraries_are_found(name):
+    library = pytest.importorskip(name, reason=f"{name} is not here")
+    model = with_quantiles(LEVELS)[name](library).fit(*TRAINING)
+    asked = {"quantiles": LEVELS} if name == "quantile_forest" else {}
+    guarded = gb.calibrate(model, CALIBRATION)
+    bands = np.sort(np.asarray(model.predict(CALIBRATION[0], **asked), dtype=np.float64), axis=1).T
+    new = np.sort(np.asarray(model.predict(NEW[0], **asked), dtype=np.float64), axis=1).T
+    certificate, expected = as_calibrated_bands(*bands, new)
+    assert guarded.certificate == certificate
+    np.testing.assert_allclose(guarded.predict_interval(NEW[0]).upper, expected.upper)
+
+
+@pytest.mark.parametrize("name", ["xgboost", "catboost"])
+def test_the_nearest_pair_of_quantiles_is_taken(name):
+    library = pytest.importorskip(name, reason=f"{name} is not here")
+    levels = [0.1, 0.25, 0.5, 0.75, 0.9]
+    model = with_quantiles(levels)[name](library).fit(*TRAINING)
+    guarded = gb.calibrate(model, CALIBRATION, confidence_level=0.6)
+    bands = np.sort(np.asarray(model.predict(CALIBRATION[0]), dtype=np.float64), axis=1)[:, [1, 2, 3]].T
+    rule = gb.BandCalibrator(confidence_level=0.6).fit(*bands, CALIBRATION[1])
+    assert guarded.certificate == rule.certificate
+
+
+def test_a_distribution_of_ngboost_is_found():
+    library = pytest.importorskip("ngboost", reason="ngboost is not here")
+    model = library.NGBRegressor(n_estimators=20, verbose=False).fit(*TRAINING)
+    bands = gb.calibrate(model, CALIBRATION).predict_interval(NEW[0])
+    np.testing.assert_allclose(bands.point, model.pred_dist(NEW[0]).ppf(0.5))
+
+
+def test_mean_and_variance_of_catboost_are_found():
+    library = pytest.importorskip("catboost", reason="catboost is not here")
+    model = library.CatBoostRegressor(loss_function="RMSEWithUncertainty", iterations=20, verbose=0).fit(*TRAINING)
+    bands = gb.calibrate(model, CALIBRATION).predict_interval(NEW[0])
+    mean, variance = model.predict(NEW[0]).T
+    ratio = (bands.upper - mean) / np.sqrt(variance)
+    np.testing.assert_allclose(ratio, ratio[0])
+
+
+def test_lightgbm_with_categories_in_its_own_table():
+    library = pytest.importorskip("lightgbm", reason="lightgbm is not here")
+    X, y = draw(300, 4)
+    frame = pd.DataFrame(X, columns=list("abc")).assign(town=pd.Categorical(np.where(X[:, 2] > 0, "north", "south")))
+    lower, upper = (
+        library.LGBMRegressor(objective="quantile", alpha=level, n_estimators=20, verbose=-1, n_jobs=1).fit(frame, y)
+        for level in (0.05, 0.95)
+    )
+    held_out, outcomes = draw(199, 7)
+    held_out = pd.DataFrame(held_out, columns=list("abc")).assign(
+        town=pd.Categorical(np.where(held_out[:, 2] > 0, "north", "south"))
+    )
+    guarded = gb.calibrate((lower, upper), (held_out, outcomes))
+    assert guarded.certificate.rank == 180
+    assert guarded.predict_interval(frame).index is not None
+
+
+def test_boosted_quantiles_of_scikit_learn_behind_a_transformed_target():
+    model = TransformedTargetRegressor(
+        GradientBoostingRegressor(n_estimators=5), func=np.arcsinh, inverse_func=np.sinh
+    ).fit(*TRAINING)
+    assert gb.calibrate(model, CALIBRATION).certificate.method == "conf-fw"
