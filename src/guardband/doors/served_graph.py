@@ -61,12 +61,16 @@ class ServedGraph:
     def __init__(self, folder: Path) -> None:
         need_packages("mlflow", "onnx", "onnxruntime")
         self._place = folder / GRAPH
-        if not (folder / CHECKSUM).is_file():
-            raise MissingModelFileError(f"There is no {CHECKSUM} beside {self._place}. Save the model again.")
+        for name in (GRAPH, CHECKSUM):
+            if not (folder / name).is_file():
+                raise MissingModelFileError(f"There is no file {name} in {folder}. Save the model again.")
         if self._place.stat().st_size > 2**31:
             raise self._unusable("is over two gigabytes")
         body = self._place.read_bytes()
-        if (folder / CHECKSUM).read_bytes()[:256] != f"{_digest(body)}  {GRAPH}\n".encode():
+        line = f"{_digest(body)}  {GRAPH}\n".encode()
+        with (folder / CHECKSUM).open("rb") as file:
+            known = file.read(len(line) + 1)
+        if known != line:
             raise self._unusable("is damaged: its checksum does not match")
         self._refuse_foreign(body)
         runtime = import_module("onnxruntime")
@@ -76,7 +80,12 @@ class ServedGraph:
         # Else a graph could pass for onnxruntime's own format by its first bytes, which is not checked here.
         options.add_session_config_entry("session.load_model_format", "ONNX")
         try:
-            self._session = runtime.InferenceSession(body, options, providers=["CPUExecutionProvider"])
+            self._session = runtime.InferenceSession(
+                body,
+                options,
+                providers=["CPUExecutionProvider"],
+                enable_fallback=0,  # which would print
+            )
         except Exception as error:
             raise self._unusable("holds no graph that onnxruntime can compute") from error
         takes, gives = self._session.get_inputs(), self._session.get_outputs()
