@@ -80,10 +80,10 @@ def test_a_graph_does_not_tell_where_it_was_made(folder):
 def test_a_network_that_torch_cannot_write_says_so(tmp_path):
     class Odd(nn.Module):
         def forward(self, x):
-            return torch.stack([x[:, 0], x[:, 1], x[:, 2]], 1).sort().values * float(x.sum())
+            return torch.special.bessel_j0(x[:, :3]).cumsum(1)
 
     odd = calibrated(Odd(), torch.rand(100, 6))
-    with pytest.raises(ValueError, match=r"^This network cannot be written as an ONNX graph: .*save method\.$"):
+    with pytest.raises(ValueError, match=r"^This network cannot be written as an ONNX graph: .*bessel_j0.*save method\.$"):
         write_graph(odd, torch.rand(3, 6), tmp_path)
 
 
@@ -96,7 +96,7 @@ def test_every_changed_bit_is_found(folder, tmp_path):
             damaged = bytearray(body)
             damaged[bit // 8] ^= 1 << (bit % 8)
             (tmp_path / name).write_bytes(damaged)
-            with pytest.raises(gb.ModelFileError, match="checksum does not match. Save the model again"):
+            with pytest.raises(gb.ModelFileError, match=r"checksum does not match\. Save the model again"):
                 ServedGraph(tmp_path)
     for end in (0, 1, len(whole) // 2, len(whole) - 1):
         (tmp_path / GRAPH).write_bytes(whole[:end])

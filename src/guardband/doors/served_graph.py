@@ -43,10 +43,9 @@ def write_graph(guarded: GuardedNetwork, example: Tensor, folder: Path) -> None:
     try:
         export_onnx(guarded, example, folder / GRAPH)
     except Exception as error:
-        reason = str(error).strip().split("\n")[0] or type(error).__name__
         raise ValueError(
-            f"This network cannot be written as an ONNX graph: {reason}. Use operations that torch.onnx knows, or keep "
-            "the network by its save method."
+            f"This network cannot be written as an ONNX graph: {_reason(error)}. Use operations that torch.onnx knows, "
+            "or keep the network by its save method."
         ) from error
     text = f"{_digest((folder / GRAPH).read_bytes())}  {GRAPH}\n"  # as the program sha256sum writes and checks it
     write_whole(folder / CHECKSUM, lambda part: part.write_text(text))
@@ -137,6 +136,13 @@ def _messages(message: Any) -> Iterator[Any]:
         if field.message_type is not None:
             for part in (value,) if hasattr(value, "ListFields") else value:
                 yield from _messages(part)
+
+
+def _reason(error: BaseException) -> str:
+    """Return the first words of what went wrong at the bottom: what lies above it is advice about the exporter."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return (str(error).strip() or type(error).__name__).split("\n")[0].rstrip(".")
 
 
 def _digest(body: bytes) -> str:
