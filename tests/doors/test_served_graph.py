@@ -83,7 +83,7 @@ def test_a_network_that_torch_cannot_write_says_so(tmp_path):
             return torch.special.bessel_j0(x[:, :3]).cumsum(1)
 
     odd = calibrated(Odd(), torch.rand(100, 6))
-    with pytest.raises(ValueError, match=r"^This network cannot be written as an ONNX graph: .*bessel_j0.*save method\.$"):
+    with pytest.raises(ValueError, match=r"^This network cannot be written .*: .*bessel_j0.*save method\.$"):
         write_graph(odd, torch.rand(3, 6), tmp_path)
 
 
@@ -219,7 +219,7 @@ DAMAGE = """
     from guardband.doors.served_graph import CHECKSUM, GRAPH, ServedGraph
     folder, whole = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]).read_bytes()
     random, refused = np.random.default_rng(0), 0
-    for number in range(150):
+    for number in range(80):
         place = random.integers(len(whole))
         new = bytes(random.integers(0, 256, random.integers(0, 4), dtype=np.uint8))
         body = whole[:place] + new + whole[place + 1:]
@@ -229,7 +229,7 @@ DAMAGE = """
             ServedGraph(folder)(np.ones((2, 6), np.float32))
         except gb.ModelFileError:
             refused += 1
-    print(refused > 50)
+    print(refused > 30)
 """
 
 

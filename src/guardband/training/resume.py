@@ -20,7 +20,7 @@ def fits(saved: dict[str, Any], job: Job) -> bool:
     if best is not None and not (_listed(best, size, int) and all(1 <= own <= job.recipe.max_epochs for own in best)):
         return False
     if saved.get("phase") is None:  # between two phases, or before the first
-        return best is None or _listed(saved.get("losses"), size, float)
+        return "kept" not in saved and (best is None or _listed(saved.get("losses"), size, float))
     return (
         saved["phase"] in ("training", "cross-validation", "done")
         and _listed(saved.get("losses"), size, float)
@@ -36,7 +36,8 @@ def fleet_fits(saved: dict[str, Any], job: Job, epochs: int, searched: int | Non
         return False
     if not all(isinstance(part, dict) and isinstance(part.get("ids"), list) for part in parts):
         return False
-    if sorted(str(i) for part in parts for i in part["ids"]) != sorted(map(str, range(job.size))):
+    ids = [i for part in parts for i in part["ids"]]
+    if not all(isinstance(i, int) for i in ids) or sorted(ids) != list(range(job.size)):
         return False
     if searched is not None and _forms(saved.get("search")) != {n: ((searched,), kind) for n, kind in SEARCH.items()}:
         return False
