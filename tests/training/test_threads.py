@@ -37,6 +37,7 @@ PROGRAM = """
     HistGradientBoostingRegressor(max_iter=5).fit(x, y)
     torch.randn(600, 600) @ torch.randn(600, 600)
     from guardband.learning import proxy
+    proxy.TREES = 5
     tried, trees = [], proxy.Inputs.errors
     proxy.Inputs.errors = lambda *given, **more: tried.append(1) or trees(*given, **more)
     model, guarded = fit(), calibrate()
@@ -72,6 +73,7 @@ PROGRAM = """
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 def test_a_forked_process_predicts_fits_calibrates_and_trains():
     environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
+    environment["OMP_WAIT_POLICY"] = "passive"  # on a busy machine threads would wait for each other at full speed
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(PROGRAM)], capture_output=True, text=True, check=False, env=environment
     )
