@@ -14,6 +14,7 @@ from guardband.training.checkpoint import Checkpoint
 
 X = torch.randn(60, 3, generator=torch.Generator().manual_seed(0))
 NAME = "fleet-0.checkpoint"
+DAMAGED = r" is (damaged or cut short: its checksum|not a file that guardband wrote, or it is damaged)"
 AGAIN = r"Remove it to train from the start, or name another folder\.$"
 
 
@@ -60,7 +61,7 @@ def test_a_single_bit_is_found(saved, settings):
         damaged = bytearray(whole)
         damaged[bit // 8] ^= 1 << (bit % 8)
         saved.write_bytes(damaged)
-        with pytest.raises(ValueError, match=AGAIN):
+        with pytest.raises(ValueError, match=f"{DAMAGED}.*{AGAIN}"):
             Checkpoint(saved, "any").load()
     refused(saved.parent, "is damaged or cut short: its checksum does not match", **settings)
     saved.write_bytes(whole)
@@ -71,7 +72,7 @@ def test_a_file_that_is_cut_short_is_found(saved):
     whole = saved.read_bytes()
     for end in [0, 1, 30, 94, 95, *np.random.default_rng(0).integers(0, len(whole), 60).tolist(), len(whole) - 1]:
         saved.write_bytes(whole[:end])
-        with pytest.raises(ValueError, match=AGAIN):
+        with pytest.raises(ValueError, match=f"{DAMAGED}.*{AGAIN}"):
             Checkpoint(saved, "any").load()
     saved.write_bytes(whole + b" ")
     with pytest.raises(ValueError, match="checksum does not match"):
@@ -131,7 +132,7 @@ def test_a_state_of_another_form_is_refused(saved, settings):
     entries = [path for path in places(good["state"]) if path]
     assert len(entries) >= 10
     for path in entries:
-        for change in (lambda _: None, lambda _: "text", lambda _: torch.zeros(1, 1), lambda _: [0.5], lambda _: -7):
+        for change in (lambda _: None, lambda _: torch.zeros(1, 1), lambda _: -7):
             value = good["state"]
             for key in path:
                 value = value[key]
