@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import os
 import tempfile
 from collections import Counter
@@ -274,7 +275,7 @@ def main():
         and (given.tables is not None or not name.startswith("real:"))
         and (name, keys, seed) not in there
     ]
-    with ProcessPoolExecutor(given.jobs) as pool, file.open("a") as out:
+    with ProcessPoolExecutor(given.jobs, multiprocessing.get_context("spawn")) as pool, file.open("a") as out:
         for one in pool.map(fit, wanted, chunksize=1):
             found.append(one)
             out.write(json.dumps(one) + "\n")

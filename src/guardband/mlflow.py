@@ -1,12 +1,15 @@
 """MLflow: a calibrated model as a pyfunc, whose prediction is a table with named columns and a signature.
 
-A saved model holds no pickle: a table's model is its own file, a network is a graph of ``torch.export``.
+What guardband writes holds no code: a table's model is its own file, a network is an ONNX graph with a checksum. The
+folder around it is MLflow's, which runs what its ``MLmodel`` file names: load folders only from people whose code you
+would run.
 """
 
 from __future__ import annotations
 
 import tempfile
 from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +20,12 @@ from guardband import __version__
 from guardband.data.packages import need_packages
 from guardband.doors.model_file import load
 from guardband.doors.network import GuardedNetwork
+from guardband.doors.served_graph import GRAPH, ServedGraph, write_graph
 from guardband.doors.table import IntervalRegressor
+from guardband.exceptions import MissingModelFileError, ModelFileError
 
-TABLE, NETWORK = "model.guardband", "network.pt2"
+TABLE, OLD_NETWORK = "model.guardband", "network.pt2"
+SERVING = ("onnx", "onnxruntime")
 
 
 def save_model(model: IntervalRegressor | GuardedNetwork, path: str | Path, *, example: Any, **settings: Any) -> None:
@@ -43,9 +49,19 @@ def log_model(model: IntervalRegressor | GuardedNetwork, name: str, *, example: 
 class _Pyfunc:
     """What MLflow calls: ``predict(table) -> table``."""
 
-    def __init__(self, file: Path) -> None:
-        self._table = load(file) if file.name == TABLE else None
-        self._network = None if self._table else torch.export.load(file).module()
+    def __init__(self, folder: Path) -> None:
+        found = [name for name in (TABLE, GRAPH, OLD_NETWORK) if (folder / name).exists()]
+        if OLD_NETWORK in found:
+            raise ModelFileError(
+                f"{folder / OLD_NETWORK} was written by an older guardband, and reading it could run code from it. "
+                "Save the network again."
+            )
+        if not found:
+            raise MissingModelFileError(f"There is no {TABLE} and no {GRAPH} in {folder}. Save the model again.")
+        if len(found) > 1:
+            raise ModelFileError(f"{folder} must hold {TABLE} or {GRAPH}, found both. Save the model again.")
+        self._table = load(folder / TABLE) if found == [TABLE] else None
+        self._network = ServedGraph(folder) if found == [GRAPH] else None
 
     def predict(self, model_input: Any, params: Any = None) -> Any:
         """Return point, lower and upper of each row."""
@@ -55,15 +71,13 @@ class _Pyfunc:
             return self._table.predict_interval(model_input).to_pandas()
         assert self._network is not None
         rows = model_input.to_numpy() if isinstance(model_input, pd.DataFrame) else np.asarray(model_input)
-        with torch.no_grad():
-            out = self._network(torch.tensor(rows, dtype=torch.float32)).numpy()
-        return pd.DataFrame({"point": out[:, 1], "lower": out[:, 0], "upper": out[:, 2]})
+        lower, point, upper = self._network(rows)
+        return pd.DataFrame({"point": point, "lower": lower, "upper": upper})
 
 
 def _load_pyfunc(data_path: str) -> _Pyfunc:
     """Return the model in a folder that ``save_model`` wrote: MLflow's entry."""
-    (file,) = [found for name in (TABLE, NETWORK) if (found := Path(data_path) / name).exists()]
-    return _Pyfunc(file)
+    return _Pyfunc(Path(data_path))
 
 
 def _ready(
@@ -81,16 +95,17 @@ def _ready(
         if isinstance(model.certificate.confidence_level, tuple):
             raise ValueError("A network must be calibrated for one level to become a pyfunc, found several.")
         example = torch.as_tensor(example, dtype=torch.float32)
-        rows = {0: torch.export.Dim.AUTO}
-        torch.export.save(torch.export.export(model, (example,), dynamic_shapes={"args": (rows,)}), data / NETWORK)
-        example, certificate = example.numpy(), model.certificate
+        write_graph(model, example, data)
+        example, certificate = example.cpu().numpy(), model.certificate
     else:
         raise TypeError(f"An IntervalRegressor or a calibrated network can be saved, found {type(model).__name__}.")
+    serving = SERVING if isinstance(model, GuardedNetwork) else ()
+    needed = [f"torch=={torch.__version__.split('+')[0]}", *(f"{name}=={version(name)}" for name in serving)]
     signature = mlflow.models.infer_signature(example, _load_pyfunc(str(data)).predict(example))
     return mlflow, {
         "loader_module": "guardband.mlflow",
         "data_path": str(data),
         "signature": signature,
         "metadata": {"certificate": str(certificate)},
-        "pip_requirements": [f"guardband[tables]=={__version__}", f"torch=={torch.__version__.split('+')[0]}"],
+        "pip_requirements": [f"guardband[tables]=={__version__}", *needed],
     } | settings

@@ -1,3 +1,4 @@
+import hashlib
 import io
 from importlib.util import find_spec
 
@@ -8,7 +9,7 @@ from PIL import Image
 from torch import nn
 
 import guardband as gb
-from guardband.images.backbone import torchvision
+from guardband.images.backbone import downloaded, torchvision
 from guardband.images.rows import ImageRows
 
 
@@ -69,6 +70,37 @@ def test_whatever_they_depend_on_makes_other_features(changed, tmp_path):
     gb.images.features(some(), tiny(), cache=tmp_path)
     gb.images.features(*changed, cache=tmp_path)
     assert len(list(tmp_path.glob("*.npy"))) == 2
+
+
+def test_features_that_have_changed_on_disk_are_computed_again(tmp_path):
+    rows, extractor = some(), tiny()
+    expected = gb.images.features(rows, extractor, cache=tmp_path)
+    (file,) = tmp_path.iterdir()
+    whole, random = file.read_bytes(), np.random.default_rng(0)
+    bits = random.permutation(8 * len(whole))[:100]
+    damaged = [bytearray(whole) for _ in bits]
+    for body, bit in zip(damaged, bits, strict=True):
+        body[bit // 8] ^= 1 << (bit % 8)
+    old = io.BytesIO()
+    np.save(old, expected + 1)  # as it was kept without a checksum
+    for body in [*damaged, whole[:-1], whole[:40], b"", old.getvalue()]:
+        file.write_bytes(body)
+        np.testing.assert_array_equal(gb.images.features(rows, extractor, cache=tmp_path), expected)
+        assert file.read_bytes() == whole
+
+
+def test_downloaded_weights_are_checked_each_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(torch.hub, "get_dir", lambda: str(tmp_path / "hub"))
+    body = b"weights"
+    name = f"net-{hashlib.sha256(body).hexdigest()[:8]}.pth"
+    (tmp_path / name).write_bytes(body)
+    file = downloaded((tmp_path / name).as_uri())
+    assert file.read_bytes() == body
+    (tmp_path / name).unlink()
+    assert downloaded((tmp_path / name).as_uri()) == file
+    file.write_bytes(b"waights")
+    with pytest.raises(ValueError, match=r"are damaged\. Remove the file"):
+        downloaded((tmp_path / name).as_uri())
 
 
 def test_damaged_images_leave_no_features(tmp_path):

@@ -9,6 +9,7 @@ from guardband.training.batches import Draw, Rows
 from guardband.training.checkpoint import Checkpoint
 from guardband.training.epochs import Job, folds_of
 from guardband.training.fleet import Fleet
+from guardband.training.loop import train_loop
 from guardband.training.predict import BLOCK, predict
 from guardband.training.recipe import Recipe
 from guardband.training.search import Search
@@ -172,6 +173,27 @@ def test_ctrl_c_in_a_cross_validation_leaves_a_checkpoint_of_the_last_whole_epoc
         replace(job(recipe, **settings), progress=interrupt).train()
     result = replace(job(recipe, **settings), progress=lambda *done: seen.append(done[:2])).train()
     assert seen[0] == (stop[0], stop[1] + 1)
+    assert (result.epochs, result.losses) == (expected.epochs, expected.losses)
+    assert all(value.equal(expected.state[name]) for name, value in result.state.items())
+
+
+def test_ctrl_c_before_the_first_epoch_after_a_cross_validation_keeps_what_it_found(tmp_path, monkeypatch):
+    recipe = Recipe(epochs="cv", max_epochs=6, patience=6)
+    expected, seen, phases = trained(recipe, taus=(0.2, 0.1)), [], []
+    settings = {"taus": (0.2, 0.1), "checkpoint": Checkpoint(tmp_path / "one", "job")}
+
+    def interrupted(*given, **more):
+        phases.append(1)
+        if len(phases) == 2:
+            raise KeyboardInterrupt
+        train_loop(*given, **more)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("guardband.training.epochs.train_loop", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            job(recipe, **settings).train()
+    result = replace(job(recipe, **settings), progress=lambda *done: seen.append(done[:2])).train()
+    assert seen[0] == ("training", 1)
     assert (result.epochs, result.losses) == (expected.epochs, expected.losses)
     assert all(value.equal(expected.state[name]) for name, value in result.state.items())
 

@@ -76,6 +76,9 @@ def export_onnx(guarded: GuardedNetwork | IntervalRegressor, example: Inputs, pa
             verbose=False,
         )
     assert program is not None
+    for node in program.model.graph.all_nodes():  # where each came from: lines of source and paths of this machine
+        node.metadata_props.clear()
+    program.model.graph.metadata_props.clear()
     program.model.metadata_props.update(metadata | {"guardband": str(network.certificate)})
     write_whole(target, lambda part: program.save(str(part)))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -83,12 +84,28 @@ def _efficientnet_lite0(layer: str | None, weights: str | Path | None) -> Backbo
 
 def _inception_v3(layer: str | None, weights: str | Path | None) -> Backbone:
     models = torchvision().models
-    if weights is None:
-        network = models.inception_v3(weights=models.Inception_V3_Weights.IMAGENET1K_V1)
-    else:
-        network = models.inception_v3(weights=None, init_weights=False, transform_input=True)
-        network.load_state_dict(torch.load(weights, weights_only=True, map_location="cpu"))
+    file = weights or downloaded(models.Inception_V3_Weights.IMAGENET1K_V1.url)
+    network = models.inception_v3(weights=None, init_weights=False, transform_input=True)
+    network.load_state_dict(torch.load(file, weights_only=True, map_location="cpu"))
     return Backbone(network, layer or "avgpool", 299, (0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+
+
+def downloaded(url: str) -> Path:
+    """Return the file of weights at an address, from torch's cache if it is there, checked by the digits in its name.
+
+    torch checks it when it is downloaded, and never again.
+    """
+    name = url.rsplit("/", 1)[-1]
+    digits = re.search(r"-([0-9a-f]{8,})\.", name)
+    assert digits is not None, "weights are named by their checksum"
+    file = Path(torch.hub.get_dir()) / "checkpoints" / name
+    if not file.exists():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        torch.hub.download_url_to_file(url, str(file), digits[1], progress=False)
+    with file.open("rb") as opened:
+        if not hashlib.file_digest(opened, "sha256").hexdigest().startswith(digits[1]):
+            raise ValueError(f"The weights in {file} are damaged. Remove the file, and they are downloaded again.")
+    return file
 
 
 BACKBONES: dict[str, Callable[[str | None, str | Path | None], Backbone]] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -14,6 +15,7 @@ from guardband.data.files import write_whole
 from guardband.images.backbone import Backbone
 from guardband.images.rows import ImageRows
 
+DIGEST = 32
 Progress = Callable[[int, int], None]
 """Called with how many images are done, and of how many."""
 
@@ -30,15 +32,15 @@ def features(
     """Return the features of all rows, ``(n, d)``; ``workers`` processes decode.
 
     ``cache`` is a folder in which they are kept, by the backbone's weights and layer, the images and their
-    augmentation: the second time they are read from there.
+    augmentation: the second time they are read from there. A file that has changed since is computed again.
     """
     rows = rows.resized(backbone.size)
     file = None
     if cache is not None:
         key = hashlib.sha256(f"{backbone.fingerprint()} {rows.fingerprint()}".encode()).hexdigest()
         file = Path(cache) / f"{key}.npy"
-        if file.exists():
-            kept: NDArray[np.float32] = np.load(file, allow_pickle=False)
+        kept = _kept(file)
+        if kept is not None and len(kept) == len(rows):
             return kept
     parts: list[NDArray[np.float32]] = []
     for images in rows.batches(batch_size, workers):
@@ -52,5 +54,18 @@ def features(
 
 
 def _save(found: NDArray[np.float32], path: Path) -> None:
-    with path.open("wb") as out:  # np.save would add an ending to a name
-        np.save(out, found, allow_pickle=False)
+    body = io.BytesIO()
+    np.save(body, found, allow_pickle=False)
+    path.write_bytes(body.getvalue() + hashlib.sha256(body.getbuffer()).digest())  # numpy reads no further than its own
+
+
+def _kept(file: Path) -> NDArray[np.float32] | None:
+    """Return what was kept, None if there is nothing or its checksum, the last bytes, does not match."""
+    if not file.is_file():
+        return None
+    whole = memoryview(file.read_bytes())
+    body, digest = whole[:-DIGEST], whole[-DIGEST:]
+    if hashlib.sha256(body).digest() != digest:
+        return None
+    kept: NDArray[np.float32] = np.load(io.BytesIO(body), allow_pickle=False)
+    return kept

@@ -99,7 +99,10 @@ class ImageRows(Dataset[tuple[Tensor, Tensor]]):
 
     def batches(self, batch_size: int = 64, workers: int = 0) -> Iterator[Tensor]:
         """Give the images in batches, decoded in worker processes if asked; at the end all damaged ones are named."""
-        loader = DataLoader(_Decoded(self), batch_size, num_workers=workers, collate_fn=list)
+        context = "spawn" if workers else None  # a forked process may wait for threads that it does not have
+        loader = DataLoader(
+            _Decoded(self), batch_size, num_workers=workers, collate_fn=list, multiprocessing_context=context
+        )
         damaged: dict[str, str] = {}
         row = 0
         for found in loader:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from guardband.data.codes import YEAR
 from guardband.data.table import Column, Table, categories_from, numbers_from
+from guardband.training.threads import openmp_after_fork
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -57,7 +58,8 @@ class Inputs:
                 early_stopping=False,
                 categorical_features=self.is_category,
             )
-            errors[own] = y[own] - trees.fit(self.x[~near], y[~near]).predict(self.x[own])
+            with openmp_after_fork():
+                errors[own] = y[own] - trees.fit(self.x[~near], y[~near]).predict(self.x[own])
         return errors
 
 

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import os
 import time
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 import torch
 
+from guardband.data.files import write_whole
+
 SECONDS_BETWEEN = 30.0
+HEAD = b"guardband checkpoint 2 sha256 "
+"""A file begins with this, the checksum of all that follows in hexadecimal digits, and the end of the line."""
+DIGITS = 64
+OLD = b"PK"
+"""How files without a checksum began."""
 
 
 class Checkpoint:
     """A file with the state of a run, written whole or not at all.
 
-    ``job`` describes the run; a file of another run is refused. It holds tensors and numbers alone, and is
-    read without running any code in it.
+    ``job`` describes the run; a file of another run is refused, and so is one in which a single bit has changed. It
+    holds tensors and numbers alone, and is read without running any code in it.
     """
 
     def __init__(self, path: Path | None = None, job: str = "") -> None:
@@ -33,20 +42,30 @@ class Checkpoint:
             raise PermissionError(f"A checkpoint needs a folder that can be written to, found {self._path.parent}.")
         if not self._path.exists():
             return None
+        with self._path.open("rb") as file:
+            head, body = file.read(len(HEAD) + DIGITS + 1), file.read()
+        if head.startswith(OLD):
+            raise self.unusable("was written by an older guardband, without a checksum")
+        if not head.startswith(HEAD):
+            raise self.unusable("is not a file that guardband wrote, or it is damaged")
+        if head != _head(hashlib.sha256(body).hexdigest()):
+            raise self.unusable("is damaged or cut short: its checksum does not match")
         try:
-            saved = torch.load(self._path, map_location="cpu", weights_only=True)
-            job: str = saved["job"]
-            state: dict[str, Any] = saved["state"]
+            saved = torch.load(io.BytesIO(body), map_location="cpu", weights_only=True)
+            job, state = saved["job"], saved["state"]
         except Exception as error:
-            raise ValueError(
-                f"A checkpoint must be one that guardband wrote, and {self._path} is not: {error}"
-            ) from error
+            raise self.unusable("is not a file that guardband wrote") from error
         if job != self._job:
-            raise ValueError(
-                f"A checkpoint must be of the same run, and {self._path} is of another: it was written with other "
-                "networks, data, losses or settings. Remove it, or name another folder."
-            )
+            raise self.unusable("is not of the same run: it was written with other networks, data, losses or settings")
+        if not isinstance(state, dict):
+            raise self.unusable("is not a file that guardband wrote")
         return state
+
+    def unusable(self, why: str) -> ValueError:
+        """Return the error that says why the file cannot be used, and what to do."""
+        return ValueError(
+            f"The checkpoint {self._path} {why}. Remove it to train from the start, or name another folder."
+        )
 
     @property
     def wanted(self) -> bool:
@@ -61,10 +80,34 @@ class Checkpoint:
         """Save a state in place of the last one."""
         if self._path is None:
             return
-        unfinished = self._path.with_name(f"{self._path.name}.unfinished")
-        with unfinished.open("wb") as file:
-            torch.save({"job": self._job, "state": state}, file)
-            file.flush()
-            os.fsync(file.fileno())
-        unfinished.replace(self._path)
+        write_whole(self._path, lambda part: _write(part, {"job": self._job, "state": state}))
         self._written = time.monotonic()
+
+
+def _head(digest: str) -> bytes:
+    return HEAD + digest.encode() + b"\n"
+
+
+def _write(path: Path, saved: dict[str, Any]) -> None:
+    """Write the checksum and what it is of, which goes to the disk without a copy in memory."""
+    with path.open("wb") as file:
+        file.write(_head("0" * DIGITS))
+        body = _Hashed(file)
+        torch.save(saved, cast(IO[bytes], body))
+        file.seek(0)
+        file.write(_head(body.digest.hexdigest()))
+
+
+class _Hashed(io.RawIOBase):
+    """A file of which the checksum is taken while it is written."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self.digest = hashlib.sha256()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self.digest.update(data)
+        return self._file.write(data)

@@ -21,12 +21,15 @@ from guardband.training.job import Progress as Progress
 from guardband.training.job import Trained as Trained
 from guardband.training.loop import train_loop
 from guardband.training.members import State, stacked_state
+from guardband.training.resume import fits, fleet_fits
 from guardband.training.search import Keeper, Search
 from guardband.training.squad import Squad
 
 FEWEST_TO_HOLD_OUT = 20
 MOST_LEFT_OUT = 0.1
 """The share of rows by which folds of whole entities may differ and still be made equal by leaving rows out."""
+
+UNFIT = "holds networks of other shapes than this run"
 
 Judge = Callable[[int, Fleet], Tensor]
 """Looks at a fleet after an epoch and says which members, ``(M,)``, are finished."""
@@ -61,6 +64,8 @@ class _Run:
         engine, reason = best_engine(job.networks, _example(job))
         self._job = job = replace(job, engine=engine)
         self._saved = job.checkpoint.load() or {"phase": None, "best": None}
+        if not fits(self._saved, job):
+            raise job.checkpoint.unusable(UNFIT)
         self._losses: list[float] = self._saved.get("losses", [math.nan] * len(job.networks))
         self._keeper = Keeper(job.networks)
         if reason is not None:
@@ -154,6 +159,8 @@ class _Run:
         """Train a fleet, from its checkpoint if there is one, and save checkpoints on the way and at Ctrl-C."""
         saved = whole = self._saved
         if saved["phase"] == phase:
+            if not fleet_fits(saved, job, epochs, None if search is None else self._job.size):
+                raise job.checkpoint.unusable(UNFIT)
             fleet, first = Fleet(job, saved["fleet"], saved["epoch"]), saved["epoch"] + 1
             self._keeper.load(saved["kept"], saved["kept_epochs"])
             if search is not None:

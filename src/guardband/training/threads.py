@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 
 import torch
 
@@ -13,6 +14,18 @@ _lock = threading.Lock()
 _inside = 0
 _outside_threads = 1
 _own = threading.local()
+_forked = False
+
+
+def _after_fork() -> None:
+    """Compute on one thread in a forked process, where OpenMP would wait for threads that were left behind."""
+    global _lock, _outside_threads, _forked
+    _lock, _outside_threads, _forked = threading.Lock(), 1, True
+    torch.set_num_threads(1)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def allowed_threads() -> int:
@@ -44,3 +57,13 @@ def one_thread_each() -> Iterator[None]:
             torch.set_num_threads(_outside_threads)
         with _lock:
             _inside -= 1
+
+
+@contextmanager
+def openmp_after_fork() -> Iterator[None]:
+    """Let scikit-learn's trees compute on one thread in a forked process, in any copy of OpenMP; elsewhere as ever."""
+    if not _forked:
+        yield
+        return
+    with import_module("threadpoolctl").threadpool_limits(1, user_api="openmp"):  # it comes with scikit-learn
+        yield

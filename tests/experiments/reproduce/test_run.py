@@ -67,6 +67,23 @@ def test_what_is_done_is_not_done_again_and_what_is_half_written_is(tmp_path, mo
     assert set(folder.tables()["results"]["setting"]) == {"tuned", "plain", "n=600"}
 
 
+def test_a_cell_that_has_changed_is_run_again(tmp_path):
+    folder = folder_at(tmp_path / "run")
+    run(CELLS[2:], folder, verbose=False)
+    expected, cell = numbers(folder), folder.path / "cells" / CELLS[2].name
+    for name in ("rows.csv", "DONE"):
+        body = bytearray((cell / name).read_bytes())
+        body[-3] ^= 1
+        (cell / name).write_bytes(body)
+        assert not folder.is_done(CELLS[2])
+        with pytest.raises(ValueError, match=r"has changed since it was written\. Remove it"):
+            folder.tables()
+        run(CELLS[2:], folder, verbose=False)
+        pd.testing.assert_frame_equal(numbers(folder), expected)
+    (cell / "DONE").write_bytes(b"")  # as earlier versions marked it
+    assert folder.is_done(CELLS[2])
+
+
 def test_a_killed_run_goes_on_where_it_stopped(tmp_path):
     """Killed outright after the first cell; the rest is then the same as in a run that was never stopped."""
     code = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
 import shutil
 from collections.abc import Sequence
@@ -62,8 +63,8 @@ class Folder:
         return self.path / "run.json"
 
     def is_done(self, cell: Cell) -> bool:
-        """Whether a cell has been written whole."""
-        return (self._cell(cell) / DONE).exists()
+        """Whether a cell has been written whole and has not changed since."""
+        return _whole(self._cell(cell))
 
     def write(self, cell: Cell, outcome: Outcome) -> None:
         """Write a cell, then mark it done; what an earlier run left half-written is replaced."""
@@ -74,13 +75,19 @@ class Folder:
             own = [{"experiment": cell.experiment, **row} for row in rows]
             if own:
                 _write_rows(folder / f"{name}.csv", own)
-        (folder / DONE).touch()
+        sums = _checksums(folder)
+        write_whole(folder / DONE, lambda part: part.write_text(sums))
 
     def tables(self) -> dict[str, pd.DataFrame]:
         """Return ``results``, ``details`` and ``curves`` of all cells that are done."""
         import pandas as pd
 
         frames = {}
+        for done in sorted(self.path.glob(f"cells/*/{DONE}")):
+            if not _whole(done.parent):
+                raise ValueError(
+                    f"{done.parent} has changed since it was written. Remove it and run the command again."
+                )
         for name in ("rows", "curves"):
             parts = [pd.read_csv(file) for file in sorted(self.path.glob(f"cells/*/{name}.csv")) if _finished(file)]
             frames[name] = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
@@ -107,6 +114,18 @@ class Folder:
 
 def _finished(file: Path) -> bool:
     return (file.parent / DONE).exists()
+
+
+def _whole(folder: Path) -> bool:
+    """Whether a cell is marked done with the checksums of its files; marks of earlier versions had none."""
+    done = folder / DONE
+    return done.exists() and done.read_bytes() in (b"", _checksums(folder).encode())
+
+
+def _checksums(folder: Path) -> str:
+    """Return a line for each file, as the program sha256sum writes and checks them."""
+    files = sorted(folder.glob("*.csv"))
+    return "".join(f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}\n" for file in files)
 
 
 def _write_rows(path: Path, rows: Sequence[Row]) -> None:
