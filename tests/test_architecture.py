@@ -15,7 +15,10 @@ PACKAGE = Package()
 NAMES = [name for name in PACKAGE.files if part_of(name)]
 LEVEL = {"": -1} | {part: level for level, layer in enumerate(LAYERS) for part in layer}
 
-OPTIONAL = {"pandas", "polars", "pyarrow", "matplotlib", "pooch", "onnx", "onnxscript", "onnxruntime", "mlflow", "PIL", "torchvision"}
+OPTIONAL = {
+    *("pandas", "polars", "pyarrow", "matplotlib", "pooch", "PIL", "torchvision"),
+    *("onnx", "onnxscript", "onnxruntime", "mlflow"),
+}
 BESIDE_TORCH_AND_SCIKIT_LEARN = {"guardband", "safetensors", "narwhals", "rich"}
 
 PUBLIC = {
