@@ -10,7 +10,7 @@ import guardband as gb
 from guardband.data.table import Column
 from guardband.report.document import document
 from guardband.report.page import write_report
-from guardband.report.sections import level_words
+from guardband.report.view import level_words
 from judged import evidence_of
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright, of the extra dev")
