@@ -1,10 +1,14 @@
+import xml.dom.minidom
+
 import numpy as np
+import pytest
 
 import guardband as gb
 from guardband.audit.evidence import Evidence
 from guardband.report.document import document
 from guardband.report.figures import write_figures
 from judged import evidence_of
+from reported import documents, put
 
 
 def test_figures_are_written_alike_each_time_and_none_without_rows(tmp_path):
@@ -28,3 +32,14 @@ def test_widths_that_do_not_vary_have_no_figure(tmp_path):
     )
     written = write_figures(document(model, Evidence.of(model, X[200:], y[200:])), tmp_path)
     assert [path.name for path in written if path.suffix == ".svg"] == ["intervals.svg", "levels.svg"]
+
+
+@pytest.mark.parametrize(
+    "name", ["\n" * 50, r"$\frac{", r"\$x$", "a\x00b\ud800", "\x1b[0m<&--]]>", "long " * 200, "$x_{1" * 3]
+)
+def test_names_of_any_kind_are_drawn_as_they_are(tmp_path, name):
+    own = documents()["conf-nn"] | {"response": name}
+    at = next(i for i, family in enumerate(own["audit"]["families"]) if family["key"] == "width")
+    for written in write_figures(put(own, ("audit", "families", at, "strata", 0, "label"), name), tmp_path):
+        if written.suffix == ".svg":
+            xml.dom.minidom.parse(str(written))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 HOLD, PALE, MISS, BAND, INK = "#1f5f99", "#9cbbd8", "#c2410c", "#d5dde6", "#5a636c"
 SIDES: tuple[Literal["low"], Literal["high"]] = ("low", "high")
 KINDS = ("svg", "png")
-LONGEST_LABEL = 60
+LONGEST_LABEL = 32
 
 
 def write_figures(document: Mapping[str, Any], folder: Path) -> list[Path]:
