@@ -1,7 +1,6 @@
 import xml.dom.minidom
 
 import numpy as np
-import pytest
 
 import guardband as gb
 from guardband.audit.evidence import Evidence
@@ -34,12 +33,12 @@ def test_widths_that_do_not_vary_have_no_figure(tmp_path):
     assert [path.name for path in written if path.suffix == ".svg"] == ["intervals.svg", "levels.svg"]
 
 
-@pytest.mark.parametrize(
-    "name", ["\n" * 50, r"$\frac{", r"\$x$", "a\x00b\ud800", "\x1b[0m<&--]]>", "long " * 200, "$x_{1" * 3]
-)
-def test_names_of_any_kind_are_drawn_as_they_are(tmp_path, name):
-    own = documents()["conf-nn"] | {"response": name}
+def test_names_of_any_kind_are_drawn_as_they_are(tmp_path):
+    names = ["\n" * 50, r"$\frac{", r"\$x$", "a\x00b\ud800", "\x1b[0m<&--]]>", "long " * 200, "$x_{1" * 3]
+    own = documents()["conf-nn"] | {"response": "\x00$a$\ud800<" * 9}
     at = next(i for i, family in enumerate(own["audit"]["families"]) if family["key"] == "width")
-    for written in write_figures(put(own, ("audit", "families", at, "strata", 0, "label"), name), tmp_path):
+    for i, name in enumerate(names):
+        own = put(own, ("audit", "families", at, "strata", i, "label"), name)
+    for written in write_figures(own, tmp_path):
         if written.suffix == ".svg":
             xml.dom.minidom.parse(str(written))
