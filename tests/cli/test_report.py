@@ -21,7 +21,7 @@ def test_a_model_without_a_report_says_how_to_get_one(command, small_model):
 def test_a_run_is_drawn_again(command, tmp_path, monkeypatch):
     run = tmp_path / "run"
     (run / "figures").mkdir(parents=True)
-    (run / "run.json").write_text("{}")
+    (run / "run.json").write_text(json.dumps({"settings": {"seed": 0, "quick": True, "repetitions": 2}, "runs": []}))
     (run / "figures" / "one.svg").write_text("<svg/>")
 
     def draw(folder):

@@ -80,7 +80,13 @@ def _of_run(source: Path, output: Path | None, figures: Path | None) -> tuple[Pa
     need_writable((output,), (source / "run.json",))
     if figures is not None:
         make_folder(figures)
-    page, _ = draw(Folder(source))
+    Folder(source).about()
+    try:
+        page, _ = draw(Folder(source))
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:  # tables that no run has written
+        raise ValueError(
+            f"{source} holds tables that are damaged ({error!r:.200}). Run `guardband reproduce` again in a new folder."
+        ) from None
     if output is not None:
         write_whole(output, lambda part: shutil.copyfile(page, part))
     drawn = []
