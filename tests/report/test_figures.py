@@ -6,6 +6,7 @@ import guardband as gb
 from guardband.audit.evidence import Evidence
 from guardband.report.document import document
 from guardband.report.figures import write_figures
+from guardband.report.schema import checked
 from judged import evidence_of
 from reported import documents, put
 
@@ -42,3 +43,11 @@ def test_names_of_any_kind_are_drawn_as_they_are(tmp_path):
     for written in write_figures(own, tmp_path):
         if written.suffix == ".svg":
             xml.dom.minidom.parse(str(written))
+
+
+def test_numbers_at_the_end_of_their_range_are_drawn(tmp_path):
+    own = documents()["conf-nn"]
+    rows, n = own["rows"], len(own["rows"]["row"])
+    ends = {"lower": [[-1.7e308] * n] * len(rows["levels"]), "upper": [[1.7e308] * n] * len(rows["levels"])}
+    wide = own["widths"] | {"edges": [0.0] * len(own["widths"]["counts"]) + [1.79e308]}
+    assert len(write_figures(checked(own | {"rows": rows | ends, "widths": wide}), tmp_path)) == 8

@@ -128,3 +128,9 @@ def test_depth_and_what_no_page_uses_do_no_harm():
 def test_two_families_of_one_key_are_refused():
     own = documents()["entities"]
     assert harmless(put(own, ("audit", "families"), own["audit"]["families"] * 2))
+
+
+def test_groups_without_any_row_are_refused():
+    own = documents()["entities"]
+    empty = [stratum | {"n": 0, "covered": 0, "low": 0, "high": 0} for stratum in own["audit"]["families"][0]["strata"]]
+    assert harmless(put(own, ("audit", "families", 0, "strata"), empty))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from guardband.data.files import write_whole
 from guardband.data.packages import need_packages
@@ -22,6 +23,7 @@ HOLD, PALE, MISS, BAND, INK = "#1f5f99", "#9cbbd8", "#c2410c", "#d5dde6", "#5a63
 SIDES: tuple[Literal["low"], Literal["high"]] = ("low", "high")
 KINDS = ("svg", "png")
 LONGEST_LABEL = 32
+FARTHEST = 1e300
 
 
 def write_figures(document: Mapping[str, Any], folder: Path) -> list[Path]:
@@ -69,8 +71,7 @@ def _intervals(axes: Axes, document: Checked) -> None:
     rows = document["rows"]
     at, n = rows["headline"], rows["sampled"]
     order = np.arange(n)
-    lower, upper = (np.array(rows[side][at][:n], dtype=float) for side in ("lower", "upper"))
-    y = np.array(rows["y"][:n], dtype=float)
+    lower, upper, y = (_drawable(side[:n]) for side in (rows["lower"][at], rows["upper"][at], rows["y"]))
     inside = np.array([hit == "1" for hit in rows["inside"][at][:n]])
     axes.vlines(order[inside], lower[inside], upper[inside], color=PALE, lw=0.8)
     axes.vlines(order[~inside], lower[~inside], upper[~inside], color=MISS, lw=0.8, alpha=0.6)
@@ -111,11 +112,16 @@ def _levels(axes: Axes, document: Checked) -> None:
 def _widths(axes: Axes, document: Checked) -> None:
     own = document["widths"]
     assert own is not None
-    edges = np.array(own["edges"])
+    edges = _drawable(own["edges"])
     axes.bar(edges[:-1], own["counts"], np.diff(edges), align="edge", color=PALE, ec="white", lw=0.4, label="rows")
     axes.bar(edges[:-1], own["missed"], np.diff(edges), align="edge", color=MISS, ec="white", lw=0.4, label="missed")
     axes.set(xlabel=f"width of the {level_name(document['level'])} interval", ylabel="rows")
     axes.legend(frameon=False)
+
+
+def _drawable(values: Sequence[float | None]) -> NDArray[np.float64]:
+    """Return numbers whose differences are numbers too: an axis has no room for others."""
+    return np.asarray(np.clip(np.array(values, dtype=float), -FARTHEST, FARTHEST), dtype=float)
 
 
 def _safe(text: str) -> str:

@@ -250,6 +250,8 @@ def _faults(document: Checked) -> Iterator[str]:
         yield "the cells are not a table"
     if rows["headline"] >= levels or rows["sampled"] > n or any(i >= n for i in rows["widest"] + rows["missed"]):
         yield "a row or level is out of range"
+    if not all(any(stratum["n"] for stratum in family["strata"]) for family in own["families"]):
+        yield "all groups of a kind are empty"
     sizes = {family["key"]: len(family["strata"]) for family in own["families"]}
     if len(sizes) != len(own["families"]) or rows["strata"].keys() != sizes.keys():
         yield "the groups do not match"
