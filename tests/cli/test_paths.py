@@ -7,14 +7,14 @@ import pytest
 
 from guardband.cli.paths import make_folder, need_writable
 from guardband.doors.model_file import save
-from guardband.report.document import SCHEMA
+from guardband.report.document import document
 
 
 @pytest.fixture
 def here(small_model, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "s.csv").write_bytes(small_model.path.read_bytes())
-    save(small_model.model, tmp_path / "m.guardband", report={"schema": SCHEMA, "audit": None})
+    save(small_model.model, tmp_path / "m.guardband", report=document(small_model.model, None))
     return tmp_path
 
 

@@ -1,4 +1,9 @@
+import json
+import zlib
+
 import pytest
+
+from reported import documents, put
 
 
 def test_a_folder_that_is_no_run_and_a_file_that_is_no_model_are_one_line(command, tmp_path):
@@ -16,7 +21,7 @@ def test_a_model_without_a_report_says_how_to_get_one(command, small_model):
 def test_a_run_is_drawn_again(command, tmp_path, monkeypatch):
     run = tmp_path / "run"
     (run / "figures").mkdir(parents=True)
-    (run / "run.json").write_text("{}")
+    (run / "run.json").write_text(json.dumps({"settings": {"seed": 0, "quick": True, "repetitions": 2}, "runs": []}))
     (run / "figures" / "one.svg").write_text("<svg/>")
 
     def draw(folder):
@@ -54,3 +59,36 @@ def test_the_report_of_another_version_says_what_to_do(command, tmp_path, small_
         "Make a new one with `guardband audit MODEL TABLE --report PAGE`"
         in command("report", tmp_path / "m.guardband").complaint
     )
+
+
+DAMAGED = {
+    "a missing entry": lambda own: {key: value for key, value in own.items() if key != "promise"},
+    "a missing part": lambda own: put(own, ("audit", "drift"), {}),
+    "a wrong type": lambda own: put(own, ("audit", "levels"), "x"),
+    "no document": lambda own: ["schema", 2],
+    "a version that is no number": lambda own: own | {"schema": 2.0},
+    "script as a key": lambda own: put(own, ("audit", "families", 0, "key"), '"><script>alert(1)</script>'),
+    "script as a flag": lambda own: put(own, ("audit", "families", 0, "strata", 0, "flag"), '"><script>alert(1)'),
+    "escape sequences": lambda own: own | {"status": "\x1b[2J\n\r"},
+    "not a number": lambda own: own | {"level": float("nan")},
+    "a number too large": lambda own: put(own, ("spread", "low"), 10**400),
+    "a long list": lambda own: put(own, ("audit", "notes"), ["x"] * 2_000_000),
+    "a long text": lambda own: own | {"promise": "x" * 10_000_000},
+    "depth": lambda own: put(own, ("audit", "families"), json.loads("[" * 800 + "]" * 800)),
+    "half a sign": lambda own: own | {"response": "\ud800"},
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGED)
+def test_a_damaged_report_is_one_line_and_nothing_is_written(command, tmp_path, small_model, monkeypatch, damage):
+    from guardband.doors.model_file import save
+
+    text = json.dumps(DAMAGED[damage](documents()["entities"]))
+    packed = zlib.compress(text.encode())
+    with monkeypatch.context() as patched:  # also what save would not write
+        patched.setattr("guardband.doors.model_file.zlib.compress", lambda *_, **__: packed)
+        save(small_model.model, tmp_path / "m.guardband", report={})
+    said = command("report", tmp_path / "m.guardband", "--figures", tmp_path / "figures").complaint
+    assert "guardband audit MODEL TABLE --report PAGE" in said
+    assert len(said) < 600
+    assert [path.name for path in tmp_path.iterdir()] == ["m.guardband"]

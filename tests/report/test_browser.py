@@ -10,7 +10,7 @@ import guardband as gb
 from guardband.data.table import Column
 from guardband.report.document import document
 from guardband.report.page import write_report
-from guardband.report.sections import level_words
+from guardband.report.view import level_words
 from judged import evidence_of
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright, of the extra dev")
@@ -212,3 +212,17 @@ def test_everything_that_can_be_used_has_a_name_and_can_be_reached(visit):
     assert nameless == 0
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"
+
+
+def test_numbers_that_are_all_alike_and_large_do_not_stop_the_page(made, browser, tmp_path):
+    """Steps between the marks of an axis that are smaller than the numbers' own rounding once never came to an end."""
+    rows, n = made[0]["rows"], len(made[0]["rows"]["row"])
+    same = {key: [4e14] * n for key in ("y", "point")} | {
+        key: [[4e14] * n] * len(rows[key]) for key in ("lower", "upper")
+    }
+    path = write_report(made[0] | {"rows": rows | same}, tmp_path / "large.html")
+    page = browser.new_page()
+    page.set_default_timeout(20_000)
+    page.goto(path.as_uri())
+    page.locator("#picture svg text").nth(1).wait_for()
+    page.close()

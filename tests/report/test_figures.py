@@ -1,10 +1,14 @@
+import xml.dom.minidom
+
 import numpy as np
 
 import guardband as gb
 from guardband.audit.evidence import Evidence
 from guardband.report.document import document
 from guardband.report.figures import write_figures
+from guardband.report.schema import checked
 from judged import evidence_of
+from reported import documents, put
 
 
 def test_figures_are_written_alike_each_time_and_none_without_rows(tmp_path):
@@ -28,3 +32,22 @@ def test_widths_that_do_not_vary_have_no_figure(tmp_path):
     )
     written = write_figures(document(model, Evidence.of(model, X[200:], y[200:])), tmp_path)
     assert [path.name for path in written if path.suffix == ".svg"] == ["intervals.svg", "levels.svg"]
+
+
+def test_names_of_any_kind_are_drawn_as_they_are(tmp_path):
+    names = ["\n" * 50, r"$\frac{", r"\$x$", "a\x00b\ud800", "\x1b[0m<&--]]>", "long " * 200, "$x_{1" * 3]
+    own = documents()["conf-nn"] | {"response": "\x00$a$\ud800<" * 9}
+    at = next(i for i, family in enumerate(own["audit"]["families"]) if family["key"] == "width")
+    for i, name in enumerate(names):
+        own = put(own, ("audit", "families", at, "strata", i, "label"), name)
+    for written in write_figures(own, tmp_path):
+        if written.suffix == ".svg":
+            xml.dom.minidom.parse(str(written))
+
+
+def test_numbers_at_the_end_of_their_range_are_drawn(tmp_path):
+    own = documents()["conf-nn"]
+    rows, n = own["rows"], len(own["rows"]["row"])
+    ends = {"lower": [[-1.7e308] * n] * len(rows["levels"]), "upper": [[1.7e308] * n] * len(rows["levels"])}
+    wide = own["widths"] | {"edges": [0.0] * len(own["widths"]["counts"]) + [1.79e308]}
+    assert len(write_figures(checked(own | {"rows": rows | ends, "widths": wide}), tmp_path)) == 8

@@ -1,6 +1,13 @@
+import ast
 import json
 import re
+import subprocess
+import sys
+from base64 import b64encode
+from hashlib import sha256
+from html import unescape
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import get_args
 
 import numpy as np
@@ -10,9 +17,11 @@ import pytest
 import guardband as gb
 from guardband.audit.evidence import Evidence
 from guardband.audit.verdict import VerdictKind
+from guardband.experiments.reproduce import page as reproduction
+from guardband.report import rendering
 from guardband.report.document import document
-from guardband.report.html import asset, json_text, skeleton, table
-from guardband.report.page import MARKS, STATUS, render, write_report
+from guardband.report.page import STATUS, render, write_report
+from guardband.report.rendering import asset, json_text
 from judged import evidence_of
 
 HOSTILE = ['<script>alert("x")</script>', "a'b\"c", "</script><!--", "--><b>&amp;", "\u2028 line", "lower", "$x$", ""]
@@ -21,7 +30,7 @@ HOSTILE = ['<script>alert("x")</script>', "a'b\"c", "</script><!--", "--><b>&amp
 class Reader(HTMLParser):
     """Counts elements, and collects ids and what they refer to."""
 
-    VOID = frozenset({"meta", "link", "input", "br", "img", "path", "circle"})
+    VOID = frozenset({"meta", "link", "input", "br", "img"})
 
     def __init__(self):
         super().__init__()
@@ -87,7 +96,7 @@ def test_ids_are_unique_and_references_lead_somewhere(hostile):
 
 def test_nothing_is_fetched(hostile):
     page = render(hostile)
-    assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
+    assert "://" not in page.replace("http://www.w3.org/2000/svg", "")
     assert "@import" not in page
     assert "url(" not in page
 
@@ -116,10 +125,55 @@ def test_a_page_appears_whole_or_not_at_all(hostile, tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["page.html"]
 
 
-def test_building_blocks_escape():
+def test_data_cannot_end_their_element():
     assert json_text({"a": "</script>&"}) == '{"a":"\\u003c/script\\u003e\\u0026"}'
-    assert '<td class="text">&lt;b&gt;</td>' in table(["<x>"], [["<b>"]], caption='"c"', name="t")
-    assert "<title>&lt;t&gt;</title>" in skeleton("<t>", "")
+
+
+def test_nothing_is_put_into_a_page_unescaped_but_what_the_package_itself_wrote():
+    """HTML is in the templates alone, and these have no way around escaping; style, script and data are the rest."""
+    folder = Path(rendering.__file__).parent
+    templates = [path.read_text() for path in folder.rglob("*.html")]
+    assert len(templates) >= 10
+    for text in templates:
+        assert not re.search(r"\|\s*safe|autoescape|Markup|xmlattr|\son[a-z]+=|style=|javascript:", text)
+    sources = [*folder.rglob("*.py"), Path(reproduction.__file__)]
+    marked = {path.name: path.read_text().count("Markup(") for path in sources if "Markup" in path.read_text()}
+    assert marked == {"rendering.py": 3}
+    for path in sources:
+        strings = [node.value for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Constant)]
+        assert not [text for text in strings if isinstance(text, str) and re.search(r"</?[a-z]", text)]
+    script = asset("page.js")
+    assert not re.search(
+        r"innerHTML|outerHTML|insertAdjacent|document\.write|eval\(|Function\(|[\"']style[\"']", script
+    )
+    assert not re.search(r"</script|<!--|</style", script + asset("page.css"), re.IGNORECASE)
+
+
+def hash_of(text):
+    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
+
+
+def test_the_policy_comes_first_and_names_the_style_and_the_script_by_what_they_are(hostile):
+    page = render(hostile)
+    first = re.search(r"<head>\s*<([^>]*)>", page).group(1)
+    policy = unescape(re.fullmatch(r'meta http-equiv="Content-Security-Policy" content="([^"]*)"', first).group(1))
+    style = re.search(r"<style>(.*?)</style>", page, re.DOTALL).group(1)
+    script = re.search(r"<script>(.*?)</script>", page, re.DOTALL).group(1)
+    assert policy.split("; ") == [
+        "default-src 'none'",
+        f"script-src {hash_of(script)}",
+        f"style-src {hash_of(style)}",
+        "img-src data:",
+        "base-uri 'none'",
+        "form-action 'none'",
+    ]
+    assert page.encode().index(b"<meta charset") < 1024
+    assert " style=" not in page
+
+
+def test_templates_load_only_when_a_page_is_made():
+    code = "import sys, guardband, guardband.cli; sys.exit(bool({'jinja2', 'msgspec'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
 def test_style_and_script_are_files_of_the_package():
@@ -149,8 +203,13 @@ def test_each_status_has_its_words_mark_and_colour(hostile, status):
     assert hero.group(1) == status.replace(" ", "-")
     assert f"<b>{STATUS[status]}</b><span>Why so. What to do.</span>" in hero.group(2)
     assert f".{hero.group(1)} {{ color: var(--" in asset("page.css")
-    assert set(MARKS) == set(STATUS) == set(STATUSES)
-    assert len(set(MARKS.values())) == len(STATUSES)
+    assert set(STATUS) == set(STATUSES)
+
+
+def test_each_status_has_a_mark_of_its_own(hostile):
+    pages = [render(hostile | {"status": status}) for status in STATUSES]
+    marks = {re.search(r'id="verdict"><svg.*?</svg>', page, re.DOTALL).group(0) for page in pages}
+    assert len(marks) == len(STATUSES)
 
 
 def luminance(colour):

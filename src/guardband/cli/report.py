@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -44,20 +44,20 @@ def report(
 
 def _of_model(source: Path, output: Path | None, figures: Path | None) -> tuple[Path, list[Path]]:
     from guardband.doors.model_file import read_report
-    from guardband.report.document import SCHEMA
+    from guardband.exceptions import ModelFileError
     from guardband.report.page import write_report
+    from guardband.report.schema import checked
 
-    document: dict[str, Any] | None = read_report(source)
-    if document is None:
+    stored = read_report(source)
+    if stored is None:
         raise ValueError(
             f"{source} keeps no report, since it was not written by `guardband fit`: judge it on labelled rows by "
             "`guardband audit MODEL TABLE --report PAGE`."
         )
-    if document.get("schema") != SCHEMA:
-        raise ValueError(
-            f"{source} keeps the report of another version of guardband. Make a new one with "
-            "`guardband audit MODEL TABLE --report PAGE`."
-        )
+    try:
+        document = checked(stored)
+    except ModelFileError as error:
+        raise ModelFileError(f"{source}: {error}") from None
     page, drawn = output or source.with_suffix(".html"), []
     need_writable((page,), (source,))
     if figures is not None:
@@ -80,7 +80,13 @@ def _of_run(source: Path, output: Path | None, figures: Path | None) -> tuple[Pa
     need_writable((output,), (source / "run.json",))
     if figures is not None:
         make_folder(figures)
-    page, _ = draw(Folder(source))
+    Folder(source).about()
+    try:
+        page, _ = draw(Folder(source))
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:  # tables that no run has written
+        raise ValueError(
+            f"{source} holds tables that are damaged ({error!r:.200}). Run `guardband reproduce` again in a new folder."
+        ) from None
     if output is not None:
         write_whole(output, lambda part: shutil.copyfile(page, part))
     drawn = []

@@ -15,12 +15,12 @@ from guardband.audit.audit import Audit, audit
 from guardband.audit.evidence import Evidence
 from guardband.audit.strata import Family
 from guardband.report.rows import rows_of
+from guardband.report.schema import LONGEST_NAME, LONGEST_TEXT, SCHEMA
 from guardband.words import number, plain
 
 if TYPE_CHECKING:
     from guardband.doors.table import IntervalRegressor
 
-SCHEMA = 2
 MOST_ROWS = 600
 MOST_COLUMNS = 200
 MOST_BYTES = 1_400_000
@@ -47,10 +47,10 @@ def document(model: IntervalRegressor, evidence: Evidence | None, significance: 
         "not_promised": certificate.promise.not_promised(),
         "audit": None,
     }
-    if evidence is None:
-        return out
-    findings = audit(evidence, significance)
-    return out | _checked(evidence, findings)
+    if evidence is not None:
+        out |= _checked(evidence, audit(evidence, significance))
+    names = {key: _shortened(out[key], LONGEST_NAME) for key in ("response", "method", "audit", "rows") if key in out}
+    return {key: _shortened(value, LONGEST_TEXT) for key, value in (out | names).items()}
 
 
 def _checked(evidence: Evidence, findings: Audit) -> dict[str, Any]:
@@ -172,6 +172,18 @@ def _settings(model: IntervalRegressor) -> list[list[str]]:
         for name, value in given.items()
         if name not in ("verbose", "device") and repr(value) != repr(defaults[name])
     ]
+
+
+def _shortened(value: Any, longest: int) -> Any:
+    """Return nested values in which no text is longer than a page has room for, and each can be written."""
+    if isinstance(value, dict):
+        return {key: _shortened(entry, longest) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_shortened(entry, longest) for entry in value]
+    if not isinstance(value, str):
+        return value
+    text = value if len(value) <= longest else f"{value[: longest - 1]}…"
+    return text.encode(errors="replace").decode()
 
 
 def _span(values: tuple[int, ...]) -> str:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from guardband.data.files import write_whole
 from guardband.data.packages import need_packages
+from guardband.report.schema import Checked
 from guardband.words import level_name
 
 if TYPE_CHECKING:
@@ -18,7 +20,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 HOLD, PALE, MISS, BAND, INK = "#1f5f99", "#9cbbd8", "#c2410c", "#d5dde6", "#5a636c"
+SIDES: tuple[Literal["low"], Literal["high"]] = ("low", "high")
 KINDS = ("svg", "png")
+LONGEST_LABEL = 32
+FARTHEST = 1e300
 
 
 def write_figures(document: Mapping[str, Any], folder: Path) -> list[Path]:
@@ -32,24 +37,24 @@ def write_figures(document: Mapping[str, Any], folder: Path) -> list[Path]:
 
     if document["audit"] is None:
         return []
-    folder = Path(folder)
+    own, folder = cast(Checked, document), Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    plots: dict[str, tuple[tuple[float, float], Callable[[Axes, Mapping[str, Any]], None]]] = {
+    plots: dict[str, tuple[tuple[float, float], Callable[[Axes, Checked], None]]] = {
         "intervals": ((7.2, 3.0), _intervals),
     }
-    if any(family["key"] == "width" for family in document["audit"]["families"]):
+    if any(family["key"] == "width" for family in own["audit"]["families"]):
         plots["coverage-by-width"] = ((4.6, 3.2), _by_width)
-    if document["audit"]["curve"] is not None:
+    if own["audit"]["curve"] is not None:
         plots["levels"] = ((4.2, 3.6), _levels)
-    if document["widths"] is not None:
+    if own["widths"] is not None:
         plots["widths"] = ((4.6, 2.6), _widths)
     written = []
-    # The salt makes the names inside an SVG, and so the whole file, the same in every run.
-    with rc_context({"svg.hashsalt": "guardband", "font.size": 9}):
+    # The salt makes the names inside an SVG, and so the whole file, the same in every run. No name goes to LaTeX.
+    with rc_context({"svg.hashsalt": "guardband", "font.size": 9, "text.usetex": False}):
         for name, (size, draw) in plots.items():
             figure = Figure(figsize=size, layout="constrained")
             axes = figure.subplots()
-            draw(axes, document)
+            draw(axes, own)
             axes.spines[["top", "right"]].set_visible(False)
             for kind in KINDS:
                 path = folder / f"{name}.{kind}"
@@ -62,12 +67,11 @@ def _save(figure: Figure, kind: str, part: Path) -> None:
     figure.savefig(part, format=kind, dpi=200, metadata={"Date": None} if kind == "svg" else None)
 
 
-def _intervals(axes: Axes, document: Mapping[str, Any]) -> None:
+def _intervals(axes: Axes, document: Checked) -> None:
     rows = document["rows"]
     at, n = rows["headline"], rows["sampled"]
     order = np.arange(n)
-    lower, upper = (np.array(rows[side][at][:n], dtype=float) for side in ("lower", "upper"))
-    y = np.array(rows["y"][:n], dtype=float)
+    lower, upper, y = (_drawable(side[:n]) for side in (rows["lower"][at], rows["upper"][at], rows["y"]))
     inside = np.array([hit == "1" for hit in rows["inside"][at][:n]])
     axes.vlines(order[inside], lower[inside], upper[inside], color=PALE, lw=0.8)
     axes.vlines(order[~inside], lower[~inside], upper[~inside], color=MISS, lw=0.8, alpha=0.6)
@@ -77,22 +81,25 @@ def _intervals(axes: Axes, document: Mapping[str, Any]) -> None:
     axes.legend(frameon=False, loc="upper left")
 
 
-def _by_width(axes: Axes, document: Mapping[str, Any]) -> None:
+def _by_width(axes: Axes, document: Checked) -> None:
     (family,) = (own for own in document["audit"]["families"] if own["key"] == "width")
     strata = [own for own in family["strata"] if own["n"]]
-    place = np.arange(len(strata))
-    low, high = (np.array([own[side] / own["n"] for own in strata]) for side in ("low", "high"))
+    place, shares = np.arange(len(strata)), [own["covered"] / own["n"] for own in strata]
+    low, high = (np.array([own[side] / own["n"] for own in strata]) for side in SIDES)
     axes.barh(place, high - low, left=low, height=0.6, color=BAND, label="expected range")
-    axes.scatter([own["share"] for own in strata], place, color=HOLD, s=18, zorder=3, label="covered")
+    axes.scatter(shares, place, color=HOLD, s=18, zorder=3, label="covered")
     axes.axvline(document["level"], color=INK, lw=0.8, ls="--")
-    axes.set(yticks=place, yticklabels=[own["label"] for own in strata], xlabel="share of rows inside", ylabel="width")
-    axes.set_xlim(min([low.min(), *(own["share"] for own in strata)]) - 0.01, 1.01)
+    axes.set(
+        yticks=place, yticklabels=[_safe(own["label"]) for own in strata], xlabel="share of rows inside", ylabel="width"
+    )
+    axes.set_xlim(min([low.min(), *shares]) - 0.01, 1.01)
     axes.invert_yaxis()
     axes.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)
 
 
-def _levels(axes: Axes, document: Mapping[str, Any]) -> None:
+def _levels(axes: Axes, document: Checked) -> None:
     curve, n = document["audit"]["curve"], document["audit"]["n"]
+    assert curve is not None
     levels = np.array(curve["levels"])
     low, high, covered = (np.array(curve[key]) / n for key in ("low", "high", "covered"))
     axes.fill_between(levels, low, high, color=BAND, lw=0, label="expected range")
@@ -102,15 +109,22 @@ def _levels(axes: Axes, document: Mapping[str, Any]) -> None:
     axes.legend(frameon=False)
 
 
-def _widths(axes: Axes, document: Mapping[str, Any]) -> None:
+def _widths(axes: Axes, document: Checked) -> None:
     own = document["widths"]
-    edges = np.array(own["edges"])
+    assert own is not None
+    edges = _drawable(own["edges"])
     axes.bar(edges[:-1], own["counts"], np.diff(edges), align="edge", color=PALE, ec="white", lw=0.4, label="rows")
     axes.bar(edges[:-1], own["missed"], np.diff(edges), align="edge", color=MISS, ec="white", lw=0.4, label="missed")
     axes.set(xlabel=f"width of the {level_name(document['level'])} interval", ylabel="rows")
     axes.legend(frameon=False)
 
 
+def _drawable(values: Sequence[float | None]) -> NDArray[np.float64]:
+    """Return numbers whose differences are numbers too: an axis has no room for others."""
+    return np.asarray(np.clip(np.array(values, dtype=float), -FARTHEST, FARTHEST), dtype=float)
+
+
 def _safe(text: str) -> str:
-    """Return text in which no dollar sign starts a formula."""
-    return text.replace("$", r"\$")
+    """Return a name on one line, of bounded length, in which no dollar sign starts a formula."""
+    plain = "".join(sign if sign.isprintable() else " " for sign in text)
+    return (plain if len(plain) <= LONGEST_LABEL else f"{plain[: LONGEST_LABEL - 1]}…").replace("$", r"\$")

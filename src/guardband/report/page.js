@@ -72,8 +72,8 @@
   const ticks = (low, high, most) => {
     const raw = (high - low) / most, power = 10 ** Math.floor(Math.log10(raw));
     const step = [1, 2, 2.5, 5, 10].find((s) => s * power >= raw) * power;
-    const out = [];
-    for (let t = Math.ceil(low / step - 1e-9) * step; t <= high + step * 1e-9; t += step) out.push(Math.abs(t) < step * 1e-9 ? 0 : t);
+    const out = [], first = Math.ceil(low / step - 1e-9) * step;
+    for (let i = 0, t = first; i <= 2 * most && t <= high + step * 1e-9; i++, t = first + i * step) out.push(Math.abs(t) < step * 1e-9 ? 0 : t);
     return out;
   };
   const scale = (low, high, from, to) => (v) => from + ((v - low) / (high - low || 1)) * (to - from);
@@ -250,7 +250,7 @@
   if (dial) dial.addEventListener("input", () => setLevel(Number(dial.value)));
 
   // ---------------------------------------------------------------- filters
-  const saved = new Map(all("table[data-rows]").map((table) => [table, table.tBodies[0].innerHTML]));
+  const saved = new Map(all("table[data-rows]").map((table) => [table, [...table.tBodies[0].rows]]));
   const fill = (table) => {
     const by = rows[table.dataset.rows];
     const mine = rows.row.map((_, i) => i).filter((i) => accepts(i) && (table.dataset.rows === "width" || by[i] > 0));
@@ -268,6 +268,7 @@
         cell.append(button);
       });
       for (let c = 0; c < head; c++) { const cell = line.insertCell(); cell.className = "words"; cell.textContent = rows.cells[i][c]; }
+      watch(line);
       return line;
     }));
   };
@@ -279,10 +280,9 @@
     const bar = find("filter"), mine = shown().length;
     bar.hidden = !next;
     if (next) find("filter-words").textContent = `${next.words}: ${mine.toLocaleString("en")} of the ${rows.sampled.toLocaleString("en")} rows drawn`;
-    for (const [table, html] of saved) {
+    for (const [table, lines] of saved) {
       for (const head of all("thead th", table)) head.setAttribute("aria-sort", "none");
-      if (next) fill(table); else table.tBodies[0].innerHTML = html;
-      all("tr[data-i]", table).forEach(watch);
+      if (next) fill(table); else table.tBodies[0].replaceChildren(...lines);
     }
     leave();
     drawPicture();

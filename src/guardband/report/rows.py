@@ -13,6 +13,7 @@ from guardband.audit.evidence import Evidence
 from guardband.audit.families import as_moment
 from guardband.audit.strata import Family
 from guardband.data.table import Column
+from guardband.report.schema import DIGITS
 from guardband.words import number, plain
 
 Array = NDArray[np.float64]
@@ -21,7 +22,6 @@ Rows = NDArray[np.intp]
 TABLE_ROWS = 20
 CELLS = 24
 LONGEST_CELL = 32
-DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 def rows_of(evidence: Evidence, findings: Audit, families: list[Family], most: int) -> dict[str, Any]:

@@ -10,7 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
+
+import msgspec
 
 from guardband.data.files import write_whole
 from guardband.experiments.reproduce.cells import Cell
@@ -25,6 +27,21 @@ RESULTS = (
     *("covered", "coverage", "length", "mae", "seconds"),
 )
 """The columns of ``results.csv``; ``details.csv`` has the first four of them and all others."""
+
+
+class Settings(TypedDict):
+    """What a run was asked for; one with other settings cannot go on with it."""
+
+    seed: int
+    quick: bool
+    repetitions: int | str
+
+
+class About(TypedDict):
+    """What ``run.json`` says: the settings, and each command, machine and version that worked on the run."""
+
+    settings: Settings
+    runs: list[dict[str, str]]
 
 
 @dataclass(frozen=True)
@@ -53,10 +70,12 @@ class Folder:
     def about(self) -> dict[str, Any]:
         """Return what is known of the run: its settings, and each command, machine and version that worked on it."""
         try:
-            entries: dict[str, Any] = json.loads(self._about.read_text())
-            return {"settings": dict(entries["settings"]), "runs": list(entries["runs"])}
-        except (ValueError, KeyError, TypeError) as error:
-            raise ValueError(f"{self._about} is damaged ({error!r}): choose another folder by -o.") from None
+            entries = json.loads(self._about.read_bytes())
+            known = msgspec.convert(entries, About, strict=True)
+            json.dumps(known, ensure_ascii=False).encode()
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"{self._about} is damaged ({error!r:.200}): choose another folder by -o.") from None
+        return {"settings": dict(known["settings"]), "runs": known["runs"]}
 
     @property
     def _about(self) -> Path:
