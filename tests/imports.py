@@ -18,9 +18,9 @@ LAYERS = [
     ("calibration",),
     ("methods",),
     ("learning", "extend"),
-    ("doors",),
     ("audit",),
     ("report",),
+    ("doors",),
     ("experiments", "mlflow"),
     ("cli", "__main__"),
 ]

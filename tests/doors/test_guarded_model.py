@@ -155,11 +155,25 @@ def test_rows_of_one_entity_count_once():
 
 def test_the_audit_takes_any_calibrated_model():
     guarded = gb.calibrate(quantile_models(), CALIBRATION)
-    found = audit(Evidence.of(guarded, *draw(1000, 5)))
-    assert found.verdict in ("consistent", "too few rows")
     X, y = draw(1000, 5)
-    assert audit(Evidence.of(guarded, X, 3 * y)).verdict == "broken"
-    assert audit(Evidence.of(guarded, *CALIBRATION)).verdict == "cannot judge"
+    assert guarded.audit(X, y).verdict in ("consistent", "too few rows")
+    assert guarded.audit(X, 3 * y, group=X[:, 2] > 0).verdict == "broken"
+    assert guarded.audit(*CALIBRATION).verdict == "cannot judge"
+
+
+def test_any_calibrated_model_has_a_page(tmp_path):
+    guarded = gb.calibrate(quantile_models(), CALIBRATION)
+    page = guarded.report(tmp_path / "page.html", *draw(1000, 5), significance=0.05)
+    assert "Rows inside their interval" in page.read_text()
+    assert "Not yet checked" in guarded.report(tmp_path / "promise.html").read_text()
+
+
+def test_a_table_s_model_is_judged_in_the_same_way(tmp_path):
+    model = gb.IntervalRegressor(hidden=(8,), epochs=2, random_state=0).fit(*TRAINING)
+    X, y = draw(1000, 5)
+    found = model.audit(X, y, significance=0.05)
+    assert found.sentence == audit(Evidence.of(model, X, y), 0.05).sentence
+    assert found.sentence.split(": ")[1] in model.report(tmp_path / "page.html", X, y, significance=0.05).read_text()
 
 
 def test_calibration_rows_must_not_have_trained():

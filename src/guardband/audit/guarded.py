@@ -1,7 +1,8 @@
-"""What an audit needs of a calibrated model, whoever trained it."""
+"""What an audit and its page need of a calibrated model, whoever trained it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -33,6 +34,12 @@ class Guarded(Protocol):
     @property
     def belonging(self) -> Belonging:
         """How the model knows which rows belong together."""
+
+    def made_by(self) -> Sequence[tuple[str, str]]:
+        """Return how the model was made, by name and in words."""
+
+    def settings(self) -> Sequence[tuple[str, str]]:
+        """Return what was asked for other than by default, by name and in words."""
 
     def read_rows(self, X: Any) -> Table:
         """Return rows as the model reads them."""

@@ -23,6 +23,7 @@ from guardband.data.table import Table, is_frame, read_table
 from guardband.data.target import Target
 from guardband.data.used_rows import UsedRows
 from guardband.doors.bands import refuse_faults
+from guardband.doors.judged import Judged
 from guardband.doors.outputs import Declared, declared
 from guardband.doors.predictors import BY_COLUMNS, Columns, Predictor, predictor_of
 from guardband.doors.residual_widths import ResidualWidths
@@ -64,7 +65,7 @@ class ModelBands:
         return predicted
 
 
-class GuardedModel:
+class GuardedModel(Judged):
     """A calibrated model of any library: intervals, the certificate, and an audit of its promise.
 
     ``gb.calibrate`` makes one. ``model`` is the model as it was given: whoever changes it voids the promise.
@@ -107,6 +108,14 @@ class GuardedModel:
         calibrated, table = self.calibration_.at(confidence_level, alpha), self.read_rows(X)
         ends = calibrated.ends(self._bands.predict(X, table.n_rows), context_of(table))
         return calibrated.intervals(ends, index=table.index, input_names=(*table.names, *table.extra))
+
+    def made_by(self) -> list[tuple[str, str]]:
+        """Return what the model is, for the page."""
+        return [("Model", type(self.model).__name__), ("Columns", f"{len(self._encoder.codes):,}")]
+
+    def settings(self) -> list[tuple[str, str]]:
+        """Return the settings of the model itself that guardband knows of: none."""
+        return []
 
     def read_rows(self, X: Any) -> Table:
         """Return rows with the columns of the calibration rows, as what they were then."""

@@ -28,7 +28,9 @@ from guardband.data.labelled_rows import Belonging, LabelledRows
 from guardband.data.table import Table, read_table
 from guardband.data.target import Target
 from guardband.data.transforms import Transform
+from guardband.doors.about import made_by, settings_of
 from guardband.doors.fit_rows import PREPARED_OUTSIDE, fit_rows, warn_of_absurd_rows
+from guardband.doors.judged import Judged
 from guardband.exceptions import UnlikeRowsWarning, warn
 from guardband.learning.architecture import Builder
 from guardband.learning.options import FitOptions
@@ -46,7 +48,7 @@ PROMISED = ("method", "confidence_level", "alpha", "guarantee", "delta", "joint"
 """What fit settles of the promise."""
 
 
-class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class IntervalRegressor(Judged, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """A network for tables whose prediction intervals come with a guarantee.
 
     ``fit`` splits its rows into D1, which trains, and D2, which calibrates (``calibration_size``, a share or
@@ -279,6 +281,14 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         ends = calibrated.ends(self.fitted_.predict(table), context_of(table))
         ends = self.fitted_.learned.target.to_units(*ends)
         return calibrated.intervals(ends, index=table.index, input_names=(*table.names, *table.extra))
+
+    def made_by(self) -> list[tuple[str, str]]:
+        """Return rows, seed and networks by name, for the page."""
+        return made_by(self)
+
+    def settings(self) -> list[tuple[str, str]]:
+        """Return the arguments that were given, other than by default."""
+        return settings_of(self)
 
     def outputs(self, X: Any, table: Table) -> tuple[Predicted, NDArray[np.float32]]:
         """Return what the networks predict for rows that ``read_rows`` returned, and their columns as numbers.

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import json
 import platform
-from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-import torch
 
 import guardband
 from guardband.audit.audit import Audit, audit
 from guardband.audit.evidence import Evidence
+from guardband.audit.guarded import Guarded
 from guardband.audit.strata import Family
 from guardband.report.rows import rows_of
 from guardband.report.schema import LONGEST_NAME, LONGEST_TEXT, SCHEMA
 from guardband.words import number, plain
-
-if TYPE_CHECKING:
-    from guardband.doors.table import IntervalRegressor
 
 MOST_ROWS = 600
 MOST_COLUMNS = 200
@@ -27,12 +23,12 @@ MOST_BYTES = 1_400_000
 HISTOGRAM_BINS = 40
 
 
-def document(model: IntervalRegressor, evidence: Evidence | None, significance: float = 0.01) -> dict[str, Any]:
+def document(model: Guarded, evidence: Evidence | None, significance: float = 0.01) -> dict[str, Any]:
     """Return what the page shows of a model and, where there are labelled rows that it has not seen, of its intervals.
 
     At most 1.5 MB as JSON, whatever the number of rows and columns: rows are drawn at random, with a fixed seed.
     """
-    certificate = model.certificate_
+    certificate = model.calibration_.certificate
     out: dict[str, Any] = {
         "schema": SCHEMA,
         "response": "the outcome" if evidence is None else evidence.response,
@@ -42,8 +38,8 @@ def document(model: IntervalRegressor, evidence: Evidence | None, significance: 
         "level": _first(certificate.confidence_level),
         "method": certificate.method,
         "certificate": {"text": str(certificate)} | plain(certificate.to_dict()),
-        "fitted": _fitted(model, evidence),
-        "settings": _settings(model),
+        "fitted": _made(model, evidence),
+        "settings": [[name, words] for name, words in model.settings()],
         "not_promised": certificate.promise.not_promised(),
         "audit": None,
     }
@@ -128,50 +124,25 @@ def _columns_shown(columns: list[Family]) -> list[Family]:
     return [columns[j] for j in sorted(order[:MOST_COLUMNS])]
 
 
-def _fitted(model: IntervalRegressor, evidence: Evidence | None) -> list[list[str]]:
-    certificate, fitted = model.certificate_, model.fitted_
-    learned, seed = fitted.learned, fitted.params["random_state"]
-    prints = blake2b(digest_size=8)
-    for rows in (fitted.training_prints, fitted.held_out_prints):
-        prints.update(np.sort(rows).tobytes())
+def _made(model: Guarded, evidence: Evidence | None) -> list[list[str]]:
+    """Return how the model was made and what judges it, a line each."""
+    certificate = model.calibration_.certificate
     entries = [
         ["Method", certificate.method],
-        ["Training rows", f"{len(fitted.training_prints):,}"],
         ["Calibration rows", _rows_of_entities(certificate.promise.n_rows, certificate.n_calibration)],
         ["Test rows", "none" if evidence is None else _rows_of_entities(evidence.n_given, evidence.n)],
-        ["Columns", f"{model.n_features_in_:,}"],
-        ["Fingerprint of the rows given to fit", prints.hexdigest()],
-        ["Seed", str(seed) if isinstance(seed, int | np.integer) else "none given"],
-        ["Networks", f"{len(learned.epochs)}"],
-        ["Epochs", _span(learned.epochs)],
-        ["Chosen on the training rows", learned.choices or "nothing"],
-        ["Device", str(learned.device)],
-        [
-            "Page made with",
-            f"guardband {guardband.__version__}, torch {torch.__version__}, numpy {np.__version__}, "
-            f"Python {platform.python_version()}",
-        ],
+        *([name, words] for name, words in model.made_by()),
+        ["Page made with", f"guardband {guardband.__version__}, Python {platform.python_version()}"],
     ]
     if evidence is not None and evidence.reference is not None:
         response = evidence.reference.response
-        entries.insert(5, ["Outcomes in training", f"{number(response.knots[0])} to {number(response.knots[-1])}"])
+        entries.insert(3, ["Known true values", f"{number(response.knots[0])} to {number(response.knots[-1])}"])
     return entries
 
 
 def _rows_of_entities(rows: int | None, counted: int) -> str:
     """Return how many rows there are, and how many of them count if they belong together."""
     return f"{counted:,}" if rows is None else f"{rows:,}, of {counted:,} entities"
-
-
-def _settings(model: IntervalRegressor) -> list[list[str]]:
-    """Return the arguments that were given, other than by default."""
-    defaults = type(model)().get_params(deep=False)
-    given = model.fitted_.params
-    return [
-        [name, value if isinstance(value, str) else getattr(value, "__name__", repr(value))]
-        for name, value in given.items()
-        if name not in ("verbose", "device") and repr(value) != repr(defaults[name])
-    ]
 
 
 def _shortened(value: Any, longest: int) -> Any:
@@ -184,10 +155,6 @@ def _shortened(value: Any, longest: int) -> Any:
         return value
     text = value if len(value) <= longest else f"{value[: longest - 1]}…"
     return text.encode(errors="replace").decode()
-
-
-def _span(values: tuple[int, ...]) -> str:
-    return f"{min(values)}" if min(values) == max(values) else f"{min(values)} to {max(values)}"
 
 
 def _first(entry: Any) -> Any:
