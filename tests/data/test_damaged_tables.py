@@ -7,7 +7,6 @@ the only reason why some of these are read.
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -178,12 +177,13 @@ def test_memory_is_that_of_the_machine_or_of_the_container(tmp_path, monkeypatch
     ],
 )
 def test_whatever_goes_wrong_is_one_sentence(error):
-    with pytest.raises(UnreadableError, match="^t begins as Arrow, but cannot be read: .+ Write or copy the file again.$"):
+    with pytest.raises(
+        UnreadableError, match="^t begins as Arrow, but cannot be read: .+ Write or copy the file again.$"
+    ):
         with damage.reading("t", "Arrow"):
             raise error
-    with pytest.raises(UnreadableError, match="^t does not fit into memory"):
-        with damage.reading("t", "Arrow"):
-            raise MemoryError
+    with pytest.raises(UnreadableError, match="^t does not fit into memory"), damage.reading("t", "Arrow"):
+        raise MemoryError
     with pytest.raises(ValueError, match="^ours$"), damage.reading("t"):
         raise ValueError("ours")
 

@@ -290,8 +290,13 @@ def read_whole(
         need_memory_for_bytes(size, disk.label)
         on_batch(done)
     with disk.reading():
-        table = pa.Table.from_batches(parts)
-    known: dict[str, Kind | None] = {name: (kinds or {}).get(name) for name in columns}
+        return _read_as(pa.Table.from_batches(parts), columns, disk, kinds or {})
+
+
+def _read_as(table: Any, columns: Sequence[str], disk: DiskTable, kinds: Mapping[str, Kind]) -> ReadTable:
+    import pyarrow as pa
+
+    known: dict[str, Kind | None] = {name: kinds.get(name) for name in columns}
     if not disk.is_text and not disk.is_sheet:
         return ReadTable(typed(table, known, disk), ())
     latin = disk.is_text and any(is_latin(chunk) for column in table.columns for chunk in column.chunks)
