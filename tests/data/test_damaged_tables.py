@@ -4,16 +4,19 @@ Neither format holds a checksum of its data: a file with another number in it is
 the only reason why some of these are read.
 """
 
+import gzip
 import json
 import subprocess
 import sys
+import zipfile
 
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
 import damaged_tables
-from guardband.data import arrow_file, damage, disk, memory
+from excel_files import write_xlsx
+from guardband.data import arrow_file, csv_file, damage, disk, memory
 from guardband.data.damage import UnreadableError
 from guardband.data.disk import open_table, read_whole
 from guardband.data.several import open_tables
@@ -123,7 +126,7 @@ def test_a_small_file_of_many_rows_is_refused_before_it_is_read_whole(tmp_path, 
     assert path.stat().st_size < 20_000
     table = open_table(str(path))
     assert sum(len(batch) for batch, _ in table.batches()) == 1_000_000
-    monkeypatch.setattr(memory, "memory", lambda: 15_000_000)
+    monkeypatch.setattr(memory, "memory", lambda: 45_000_000)
     words = "has 1,000,000 rows of 1 columns?, which need about 1 GiB of memory, and this machine has 0 GiB: take fewer"
     with pytest.raises(UnreadableError, match=words):
         read_whole(table, table.names)
@@ -141,8 +144,6 @@ def test_a_packed_batch_that_memory_cannot_hold_is_refused(tmp_path, monkeypatch
 
 
 def test_text_that_unpacks_to_more_than_memory_is_refused_on_the_way(tmp_path, monkeypatch):
-    import gzip
-
     path = tmp_path / "t.csv.gz"
     path.write_bytes(gzip.compress(b"a,b\n" + b"1,2\n" * 5_000_000))
     monkeypatch.setattr(memory, "memory", lambda: 60_000_000)
@@ -177,14 +178,16 @@ def test_memory_is_that_of_the_machine_or_of_the_container(tmp_path, monkeypatch
     ],
 )
 def test_whatever_goes_wrong_is_one_sentence(error):
-    with pytest.raises(
-        UnreadableError, match="^t begins as Arrow, but cannot be read: .+ Write or copy the file again.$"
+    with (
+        pytest.raises(
+            UnreadableError, match=r"^t begins as Arrow, but cannot be read: .+ Write or copy the file again.$"
+        ),
+        damage.reading("t", "Arrow"),
     ):
-        with damage.reading("t", "Arrow"):
-            raise error
-    with pytest.raises(UnreadableError, match="^t does not fit into memory"), damage.reading("t", "Arrow"):
+        raise error
+    with pytest.raises(UnreadableError, match=r"^t does not fit into memory"), damage.reading("t", "Arrow"):
         raise MemoryError
-    with pytest.raises(ValueError, match="^ours$"), damage.reading("t"):
+    with pytest.raises(ValueError, match=r"^ours$"), damage.reading("t"):
         raise ValueError("ours")
 
 
@@ -206,3 +209,109 @@ def test_parts_of_a_table_are_tested_once(tmp_path, monkeypatch):
     paths = [str(arrow_file_of(tmp_path / f"t{i}")) for i in range(2)]
     assert sum(len(batch) for batch, _ in open_tables(paths).batches()) == 200
     assert len(tested) == 8
+
+
+def nested(depth):
+    """Return a Parquet file without rows, written by hand: a column within so many groups."""
+
+    def element(name, more):
+        return bytes([0x35, 2, 0x18, len(name)]) + name + more + b"\0"
+
+    group, leaf = element(b"a", b"\x15\x02"), bytes([0x15, 2, 0x25, 2, 0x18, 1]) + b"z\0"
+    count = depth + 2
+    size = bytes([count & 127 | 128, count >> 7 & 127 | 128, count >> 14])
+    footer = b"\x15\x02\x19\xfc" + size + group * (depth + 1) + leaf + b"\x16\0\x19\x0c\0"
+    return b"PAR1" + footer + len(footer).to_bytes(4, "little") + b"PAR1"
+
+
+def test_columns_nested_too_deep_are_refused_before_they_end_the_process(tmp_path):
+    """Arrow calls itself for each level: at 100,000 of them, from a file of 0.8 MB, its stack ends."""
+    path = tmp_path / "t.parquet"
+    path.write_bytes(nested(90))
+    assert open_table(str(path)).names == ("a",)
+    for depth in (101, 100_000):
+        path.write_bytes(nested(depth))
+        with pytest.raises(UnreadableError, match="nested more than 100 deep"):
+            open_table(str(path))
+
+
+@pytest.mark.parametrize("depth", [3, 80, 98, 101, 150])
+def test_the_depth_is_that_of_files_which_others_write(tmp_path, depth):
+    kind = pa.int64()
+    for _ in range(depth - 1):
+        kind = pa.struct([("a", kind), ("b", pa.int8())] if depth == 3 else [("a", kind)])
+    path = tmp_path / "t.parquet"
+    parquet.write_table(pa.table({"x": pa.array([None], kind), "y": [1]}), path)
+    if depth < 100:
+        assert open_table(str(path)).names == ("x", "y")
+    else:
+        with pytest.raises(UnreadableError, match="nested more than 100 deep"):
+            open_table(str(path))
+
+
+def test_a_category_that_is_a_long_text_is_not_written_out(tmp_path, monkeypatch):
+    kinds = pa.DictionaryArray.from_arrays(pa.array([0] * 1000), pa.array(["a" * 100_000]))
+    table = pa.table({"a": kinds})
+    with pa.ipc.new_file(str(tmp_path / "t"), table.schema) as file:
+        file.write_table(table)
+    monkeypatch.setattr(memory, "memory", lambda: 100_000_000)
+    with pytest.raises(UnreadableError, match="unpacks to rows that need about"):
+        next(open_table(str(tmp_path / "t")).batches())
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            b'a,"b\n' + b"1,2\n" * 2000,
+            "a line or a quoted cell is longer than 0 MB. A quotation mark may lack its partner",
+        ),
+        ("a,b\n1,2\n".encode("utf-32"), "is written as UTF-32: save it as UTF-8"),
+        ("a,b\n1,2\n".encode("utf-16") + b"\x00\xd8\x0a\x00", "cannot be read: .* illegal UTF-16 surrogate"),
+        (
+            b",".join(b"%d" % i for i in range(100_001)) + b"\n",
+            "has 100,001 columns, and guardband reads at most 100,000",
+        ),
+    ],
+)
+def test_strange_text_is_refused_in_one_sentence(tmp_path, monkeypatch, text, words):
+    monkeypatch.setattr(csv_file, "BLOCK", 1 << 12)
+    (tmp_path / "t.csv").write_bytes(text)
+
+    def read():
+        found = open_table(str(tmp_path / "t.csv"))
+        read_whole(found, found.names)
+
+    with pytest.raises(ValueError, match=words) as error:
+        read()
+    assert str(error.value).endswith(".")
+
+
+def one_cell_at(place):
+    return lambda sheet: sheet.replace(b"</sheetData>", b'<row><c r="%s"><v>1</v></c></row></sheetData>' % place)
+
+
+@pytest.mark.parametrize("place", [b"XFD1048576", b"A4000000000", b"ZZZZZZ2"])
+def test_a_workbook_with_a_cell_far_away_does_not_end_the_process(tmp_path, monkeypatch, place):
+    """A kilobyte that asks for a table of half a terabyte: what reads it aborts."""
+    monkeypatch.setattr("guardband.data.excel_file.memory", lambda: 1 << 30)
+    path = write_xlsx(tmp_path / "t.xlsx", {"s": [["a", "b"], [1, 2]]})
+    with zipfile.ZipFile(path) as packed:
+        parts = {name: packed.read(name) for name in packed.namelist()}
+    sheet = "xl/worksheets/sheet1.xml"
+    parts[sheet] = one_cell_at(place)(parts[sheet])
+    with zipfile.ZipFile(path, "w") as packed:
+        for name, data in parts.items():
+            packed.writestr(name, data)
+    with pytest.raises(ValueError, match=r"cannot be read as a workbook of Excel: .*Save it again"):
+        open_table(str(path))
+
+
+def test_a_program_beside_a_workbook_is_not_run(tmp_path, monkeypatch):
+    write_xlsx(tmp_path / "t.xlsx", {"s": [["a", "b"], [1, 2]]})
+    for name in ("fastexcel", "pyarrow", "json", "guardband"):
+        (tmp_path / f"{name}.py").write_text("open('ran', 'w')")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend("")
+    assert open_table("t.xlsx").names == ("a", "b")
+    assert not (tmp_path / "ran").exists()

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 LONGEST_REASON = 200
+SMALL = 1 << 24
 AGAIN = "Write or copy the file again."
 
 
@@ -44,7 +45,7 @@ def reading(label: str, kind: str | None = None) -> Iterator[None]:
         raise UnreadableError(f"{label} {begins}cannot be read: {reason_of(error)}. {AGAIN}") from None
 
 
-def reason_of(error: BaseException) -> str:
+def reason_of(error: BaseException | str) -> str:
     """Return what an error says, as a part of a sentence."""
     words = " ".join((str(error).split("\n")[0] or type(error).__name__).split()).rstrip(".")
     return words if len(words) <= LONGEST_REASON else f"{words[:LONGEST_REASON]}…"
@@ -68,6 +69,35 @@ def plain_batch(batch: Any) -> Any:
 
     columns = [_plain(column) for column in batch.columns]
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names) if columns else batch
+
+
+def unpacked_bytes(batch: Any) -> int:
+    """Return how many bytes the cells of a batch take, each written out: categories may be long texts."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    size = int(batch.nbytes)
+    for column in batch.columns:
+        if pa.types.is_dictionary(column.type) and _is_text(column.type.value_type):
+            longest = pc.max(pc.binary_length(column.dictionary)).as_py() or 0
+            size += longest * len(column) if longest * len(column) <= SMALL else _written_out(column)
+    return size
+
+
+def _written_out(column: Any) -> int:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    lengths = pc.binary_length(column.dictionary).cast(pa.int64())
+    return int(pc.sum(lengths.take(column.indices)).as_py() or 0)
+
+
+def _is_text(kind: Any) -> bool:
+    import pyarrow as pa
+
+    from guardband.data.text_cells import is_bytes
+
+    return is_bytes(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)
 
 
 def _plain_type(kind: Any) -> Any:

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from guardband.data.arrow_file import batches_in
 from guardband.data.csv_file import Dialect, Stream, csv_blocks, sniff
-from guardband.data.damage import AGAIN, UnreadableError, need_sound, plain_batch, plain_schema, reading
+from guardband.data.damage import AGAIN, UnreadableError, need_sound, plain_batch, plain_schema, reading, unpacked_bytes
 from guardband.data.excel_file import OLD_EXCEL, read_sheet
 from guardband.data.files import STANDARD
 from guardband.data.kinds import Kind, column_of, kind_of_text, remark_on
 from guardband.data.memory import need_memory_for_bytes, need_memory_for_cells
 from guardband.data.packages import need_packages
+from guardband.data.parquet_file import need_shallow
 from guardband.data.text_cells import CellError, cells_of, is_bytes, is_latin
 from guardband.data.zip_file import ZIP, is_workbook
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 BATCH_CELLS = 1 << 21
 MOST_ROWS, FEWEST_ROWS = 1 << 15, 1 << 10
+MOST_COLUMNS = 100_000
 LATIN = "guardband reads it as Latin-1. Save the file as UTF-8 if letters look wrong."
 PARQUET, ARROW = b"PAR1", b"ARROW1"
 FIRST_DAY, LAST_DAY = -719_162, 2_932_896
@@ -93,6 +95,7 @@ class DiskTable:
             for start in range(0, len(batch), size):
                 part = batch.slice(start, size)
                 rows += len(part)
+                need_memory_for_bytes(unpacked_bytes(part), self.label)
                 yield plain_batch(part), rows
         if rows != self.total:
             raise UnreadableError(f"{self.label} says that it has {self.total:,} rows, but holds {rows:,}. {AGAIN}")
@@ -108,6 +111,16 @@ def open_table(path: str, sheet: str | None = None) -> DiskTable:
     ``sheet`` names one of a workbook; otherwise the first that is not empty is read.
     """
     need_packages("tables", "pyarrow")
+    found = _opened(path, sheet)
+    if len(found.names) > MOST_COLUMNS:
+        raise ValueError(
+            f"{found.label} has {len(found.names):,} columns, and guardband reads at most {MOST_COLUMNS:,}: leave some "
+            "out."
+        )
+    return found
+
+
+def _opened(path: str, sheet: str | None) -> DiskTable:
     if path == STANDARD:
         _need_no_sheet(sheet, "Standard input")
         given: Any = sys.stdin.buffer
@@ -169,6 +182,8 @@ def _open_parquet(path: Path) -> DiskTable:
     from pyarrow import parquet
 
     with reading(str(path), "Parquet"):
+        with path.open("rb") as opened:
+            need_shallow(opened, str(path))
         about = parquet.read_metadata(path)
         schema = about.schema.to_arrow_schema()
         names = schema.names
@@ -286,7 +301,7 @@ def read_whole(
     parts, size = [], 0
     for batch, done in disk.batches(columns):
         parts.append(batch)
-        size += batch.nbytes
+        size += unpacked_bytes(batch)
         need_memory_for_bytes(size, disk.label)
         on_batch(done)
     with disk.reading():

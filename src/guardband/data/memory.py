@@ -9,8 +9,8 @@ from pathlib import Path
 from guardband.data.damage import UnreadableError
 
 CONTAINER = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
-BYTES_PER_CELL = 16
-"""A cell is held at least twice, as the file has it and as a number of eight bytes."""
+BYTES_PER_CELL = 48
+"""A cell is held as the file has it, as a number of eight bytes, and as what networks see, by turns in copies."""
 LARGEST_SHARE = 0.5
 """Of the memory, that one batch may fill before it is converted."""
 GIB = 1 << 30
