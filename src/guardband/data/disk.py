@@ -294,6 +294,15 @@ def read_whole(
     kinds: Mapping[str, Kind] | None = None,
 ) -> ReadTable:
     """Return some columns of a table whole, as what ``kinds`` says; of a CSV, all cells of any other column decide."""
+    table = whole_of(disk, columns, on_batch)
+    with disk.reading():
+        return _read_as(table, columns, disk, kinds or {})
+
+
+def whole_of(
+    disk: DiskTable, columns: Sequence[str], on_batch: Callable[[int], object] = lambda done: None
+) -> pa.Table:
+    """Return some columns of a table whole, as they come; what memory cannot hold is refused on the way."""
     import pyarrow as pa
 
     if not disk.is_text and disk.total is not None:
@@ -305,7 +314,7 @@ def read_whole(
         need_memory_for_bytes(size, disk.label)
         on_batch(done)
     with disk.reading():
-        return _read_as(pa.Table.from_batches(parts), columns, disk, kinds or {})
+        return pa.Table.from_batches(parts)
 
 
 def _read_as(table: Any, columns: Sequence[str], disk: DiskTable, kinds: Mapping[str, Kind]) -> ReadTable:
