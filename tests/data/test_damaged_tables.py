@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-import damaged_tables
+import damaged_files
 from excel_files import write_xlsx
 from guardband.data import arrow_file, csv_file, damage, disk, memory
 from guardband.data.damage import UnreadableError
@@ -26,7 +26,7 @@ FILES, WAYS = 600, 4
 
 def outcomes(folder, first, count):
     """Return how each file was read: by ``fit``, and by ``predict`` into each format."""
-    program = [sys.executable, damaged_tables.__file__, str(folder), str(first), str(count), "1"]
+    program = [sys.executable, damaged_files.__file__, str(folder), str(first), str(count), "1"]
     done = subprocess.run(program, capture_output=True, text=True, check=True)
     return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -192,15 +192,15 @@ def test_whatever_goes_wrong_is_one_sentence(error):
 
 
 def test_every_type_is_read_or_refused_by_its_name(tmp_path):
-    strange = damaged_tables.targeted()
+    strange = damaged_files.targeted()
     fine = ("nothing", "runs", "runs of text", "kinds with a missing one", "kinds of Latin-1", "kinds of nothing")
     for name in fine:
         path = tmp_path / f"{name}.arrow"
         path.write_bytes(strange[f"{name}.arrow"])
-        assert damaged_tables.fit_reading(path).n == damaged_tables.ROWS
+        assert damaged_files.fit_reading(path).n == damaged_files.ROWS
     path.write_bytes(strange["no zone of that name.arrow"])
     with pytest.raises(ValueError, match="time zone 'Mars/Base', which is not known: write it in UTC"):
-        damaged_tables.fit_reading(path)
+        damaged_files.fit_reading(path)
 
 
 def test_parts_of_a_table_are_tested_once(tmp_path, monkeypatch):

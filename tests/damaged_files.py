@@ -1,6 +1,6 @@
 """Tables that were damaged, by chance or on purpose, each read in a process of its own as ``fit`` and ``predict`` do.
 
-``python damaged_tables.py FOLDER FIRST COUNT SEED`` prints one line of JSON for each damaged file. It imports what
+``python damaged_files.py FOLDER FIRST COUNT SEED`` prints one line of JSON for each damaged file. It imports what
 reads tables once and forks for each file, so that a process that dies is seen to die, and takes its memory with it.
 """
 
