@@ -1,10 +1,15 @@
 import io
+import os
+import struct
+import zlib
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import torch
 from PIL import Image
+from pyarrow import parquet
 from torch.utils.data import DataLoader
 
 import guardband as gb
@@ -90,3 +95,48 @@ def test_augmentation_is_random_over_rows_and_the_same_each_time(folder):
 def test_a_folder_that_is_not_there_is_told(tmp_path):
     with pytest.raises(FileNotFoundError, match="a folder that exists"):
         gb.images.from_folder(tmp_path / "none", ["a"], [1.0])
+
+
+def test_what_is_no_image_file_is_named_and_never_read_to_its_end(folder):
+    """A link may lead to a device without an end, and a table of labels anywhere."""
+    (folder / "endless.png").symlink_to("/dev/zero")
+    os.mkfifo(folder / "pipe.png")
+    rows = gb.images.from_folder(folder, ["endless", "pipe"], [1.0, 2.0], suffix=".png")
+    with pytest.raises(gb.images.DamagedImagesError) as told:
+        list(rows.batches())
+    assert told.value.damaged == {"endless.png": "not a file", "pipe.png": "not a file"}
+    assert rows.fingerprint()
+    for name in ("../secret", "/etc/passwd", "a/../../b"):
+        with pytest.raises(ValueError, match=r"lies outside of .*: name images by their place"):
+            gb.images.from_folder(folder, [name], [1.0])
+
+
+def test_images_that_unpack_to_too_much_and_strange_ones_are_named(tmp_path):
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    def png(width, height):
+        head = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+        return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", b"") + chunk(b"IEND", b"")
+
+    sources = [png(20_000, 20_000), png(2**31 - 1, 2**31 - 1), png(0, 0), b"GIF89a", b"II*\0\xff\xff\xff\xff", b"BM"]
+    table = pa.table({"image": pa.array(sources, pa.binary()), "y": [1.0] * len(sources)})
+    parquet.write_table(table, tmp_path / "t.parquet")
+    rows = gb.images.from_parquet(tmp_path / "t.parquet", image="image", target="y")
+    with pytest.raises(gb.images.DamagedImagesError) as told:
+        list(rows.batches())
+    assert list(told.value.damaged) == [str(i) for i in range(len(sources))]
+    assert "decompression bomb" in told.value.damaged["0"]
+
+
+def test_a_parquet_file_of_images_is_tested_as_any_table(tmp_path):
+    table = pa.table({"image": pa.array([b"x"] * 50, pa.binary()), "y": [1.0] * 50})
+    parquet.write_table(table, tmp_path / "t.parquet", compression="none")
+    whole = (tmp_path / "t.parquet").read_bytes()
+    (tmp_path / "bad.parquet").write_bytes(whole[:4] + bytes(40) + whole[44:])
+    with pytest.raises(ValueError, match="begins as Parquet, but cannot be read"):
+        gb.images.from_parquet(tmp_path / "bad.parquet", image="image", target="y")
+    # Python makes as many empty bytes of a number as it says.
+    parquet.write_table(pa.table({"image": [10**12] * 3, "y": [1.0] * 3}), tmp_path / "numbers.parquet")
+    with pytest.raises(ValueError, match="must hold encoded images as bytes, found int"):
+        gb.images.from_parquet(tmp_path / "numbers.parquet", image="image", target="y")

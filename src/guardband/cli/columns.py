@@ -94,7 +94,7 @@ def _view(name: str, kind: Kind, column: pa.ChunkedArray, role: str, n: int) -> 
 
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    distinct = pc.count_distinct(column).as_py()
+    distinct = 0 if pa.types.is_null(column.type) else pc.count_distinct(column).as_py()
     present = column.drop_null()
     example = cell(present[0].as_py()) if len(present) else ""
     useless = None if role else _useless(present, kind, distinct, n)

@@ -74,7 +74,9 @@ def predict_into(
             found, columns = seen.compare(table, until.n + 1)
             bands = replace(bands, unlike_columns=columns)
         until += found
-        writer.write(_joined(batch, bands, disk, marks_unlike))
+        with disk.reading():
+            joined = _joined(batch, bands, disk, marks_unlike)
+        writer.write(joined)
         yield until, done
 
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import IO, TYPE_CHECKING, cast
 
+from guardband.data.damage import reason_of
 from guardband.data.text_cells import decoded
 from guardband.data.zip_file import DAMAGED, ZIP, damaged, only_member
 
@@ -30,6 +31,7 @@ LETTING_GO = 1.0
 GZIP = b"\x1f\x8b"
 BOM = b"\xef\xbb\xbf"
 UTF16 = (b"\xff\xfe", b"\xfe\xff")
+UTF32 = (b"\xff\xfe\0\0", b"\0\0\xfe\xff")
 
 
 class Stream(io.RawIOBase):
@@ -103,6 +105,8 @@ class Dialect:
 
 def sniff(head: bytes, label: str) -> Dialect:
     """Return the dialect of a file that begins so."""
+    if head.startswith(UTF32):
+        raise ValueError(f"{label} is written as UTF-32: save it as UTF-8.")
     encoding = "utf-16" if head.startswith(UTF16) else "utf-8"
     if encoding == "utf-8" and b"\0" in head:
         raise ValueError(
@@ -181,7 +185,12 @@ def _in_words(message: str) -> str:
     if ragged:
         row, expected, got = (int(number) for number in ragged.groups())
         return f"line {row:,} has {got} cell{'' if got == 1 else 's'}, but the header has {expected}. Correct the line."
-    return message.split("\n")[0]
+    if "straddl" in message:
+        return (
+            f"a line or a quoted cell is longer than {BLOCK >> 20} MB. A quotation mark may lack its partner: correct "
+            "the file."
+        )
+    return f"{reason_of(message)}. Correct the file, or write it again as CSV."
 
 
 def _records(text: str, separator: str) -> list[list[str]]:

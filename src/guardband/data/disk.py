@@ -5,16 +5,20 @@ from __future__ import annotations
 import io
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from guardband.data.arrow_file import batches_in
 from guardband.data.csv_file import Dialect, Stream, csv_blocks, sniff
+from guardband.data.damage import AGAIN, UnreadableError, need_sound, plain_batch, plain_schema, reading, unpacked_bytes
 from guardband.data.excel_file import OLD_EXCEL, read_sheet
 from guardband.data.files import STANDARD
 from guardband.data.kinds import Kind, column_of, kind_of_text, remark_on
+from guardband.data.memory import need_memory_for_bytes, need_memory_for_cells
 from guardband.data.packages import need_packages
+from guardband.data.parquet_file import need_shallow
 from guardband.data.text_cells import CellError, cells_of, is_bytes, is_latin
 from guardband.data.zip_file import ZIP, is_workbook
 
@@ -23,8 +27,13 @@ if TYPE_CHECKING:
 
 BATCH_CELLS = 1 << 21
 MOST_ROWS, FEWEST_ROWS = 1 << 15, 1 << 10
+MOST_COLUMNS = 100_000
 LATIN = "guardband reads it as Latin-1. Save the file as UTF-8 if letters look wrong."
 PARQUET, ARROW = b"PAR1", b"ARROW1"
+FIRST_DAY, LAST_DAY = -719_162, 2_932_896
+"""The first of January of the year 1, and the last of December of 9999, in days since 1970: Python has no others."""
+MOST_DAYS = 999_999_998
+UNITS_A_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 
 
 @dataclass(frozen=True)
@@ -33,7 +42,8 @@ class DiskTable:
 
     It is told which columns are wanted (None: all), and may yield others beside them. ``schema`` has the types of the
     columns, None for a CSV. ``is_sheet``: it is one of Excel, whose text is read as that of a CSV. ``remarks`` are
-    sentences on its cells, and ``_place`` says where a row lies if there are several files.
+    sentences on its cells, and ``_place`` says where a row lies if there are several files. ``kind`` is the format that
+    the file begins as if its buffers become columns as they are: Parquet or Arrow.
     """
 
     label: str
@@ -45,6 +55,7 @@ class DiskTable:
     is_sheet: bool = False
     remarks: tuple[str, ...] = ()
     _place: Callable[[int], str] | None = None
+    kind: str | None = None
 
     @property
     def is_text(self) -> bool:
@@ -63,11 +74,35 @@ class DiskTable:
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[tuple[pa.RecordBatch, int]]:
         """Yield all rows in order, and how much is done; none are an error. Standard input can be read once."""
         rows = 0
-        for batch, done in self._read(columns):
+        for batch, done in self.sound_batches(columns):
             rows += len(batch)
             yield batch if columns is None else batch.select(list(columns)), done
         if not rows:
             raise ValueError(f"{self.label} has column names, but no rows: add rows below them.")
+
+    def sound_batches(self, columns: Sequence[str] | None = None) -> Iterator[tuple[pa.RecordBatch, int]]:
+        """Yield all rows, perhaps none: the one way to them, where what a file's own buffers hold is tested first."""
+        with self.reading():
+            if self.kind is None:
+                yield from self._read(columns)
+            else:
+                yield from self._tested(columns)
+
+    def _tested(self, columns: Sequence[str] | None) -> Iterator[tuple[pa.RecordBatch, int]]:
+        rows, size = 0, batch_rows(len(self.names))
+        for batch, _ in self._read(columns):
+            need_sound(batch)
+            for start in range(0, len(batch), size):
+                part = batch.slice(start, size)
+                rows += len(part)
+                need_memory_for_bytes(unpacked_bytes(part), self.label)
+                yield plain_batch(part), rows
+        if rows != self.total:
+            raise UnreadableError(f"{self.label} says that it has {self.total:,} rows, but holds {rows:,}. {AGAIN}")
+
+    def reading(self) -> AbstractContextManager[None]:
+        """Say in one sentence what goes wrong inside, where the table is read or converted."""
+        return reading(self.label, self.kind)
 
 
 def open_table(path: str, sheet: str | None = None) -> DiskTable:
@@ -76,6 +111,16 @@ def open_table(path: str, sheet: str | None = None) -> DiskTable:
     ``sheet`` names one of a workbook; otherwise the first that is not empty is read.
     """
     need_packages("tables", "pyarrow")
+    found = _opened(path, sheet)
+    if len(found.names) > MOST_COLUMNS:
+        raise ValueError(
+            f"{found.label} has {len(found.names):,} columns, and guardband reads at most {MOST_COLUMNS:,}: leave some "
+            "out."
+        )
+    return found
+
+
+def _opened(path: str, sheet: str | None) -> DiskTable:
     if path == STANDARD:
         _need_no_sheet(sheet, "Standard input")
         given: Any = sys.stdin.buffer
@@ -134,16 +179,14 @@ def _open_csv(file: Path | None, stream: Stream, label: str) -> DiskTable:
 
 
 def _open_parquet(path: Path) -> DiskTable:
-    import pyarrow as pa
     from pyarrow import parquet
 
-    try:
+    with reading(str(path), "Parquet"):
+        with path.open("rb") as opened:
+            need_shallow(opened, str(path))
         about = parquet.read_metadata(path)
         schema = about.schema.to_arrow_schema()
         names = schema.names
-    except (pa.ArrowException, OSError) as error:
-        raise _damaged(path, "Parquet", error) from None
-
     unique = unique_names(names)
     # Parquet finds columns by names as they stand there, in which a dot leads into a column.
     can_choose = unique == tuple(names) and not any("." in name for name in names)
@@ -152,56 +195,62 @@ def _open_parquet(path: Path) -> DiskTable:
         done = 0
         wanted = set(unique if columns is None or not can_choose else columns)
         chosen = [name for name in unique if name in wanted]
-        try:
-            # Columns are read through small buffers: a row group may be larger than memory.
-            with parquet.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False) as file:
-                for batch in file.iter_batches(batch_rows(len(names)), columns=chosen if can_choose else None):
-                    done += len(batch)
-                    yield batch.rename_columns(chosen), done
-        except (pa.ArrowException, OSError) as error:
-            raise _damaged(path, "Parquet", error) from None
+        # Columns are read through small buffers: a row group may be larger than memory.
+        with parquet.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False) as file:
+            _need_unchanged(file.schema_arrow, schema, path)
+            for batch in file.iter_batches(batch_rows(len(names)), columns=chosen if can_choose else None):
+                done += len(batch)
+                yield batch.rename_columns(chosen), done
 
-    return DiskTable(str(path), unique, about.num_rows, None, read, _renamed(schema, unique))
+    return _columnar(path, "Parquet", unique, about.num_rows, schema, read)
 
 
 def _open_arrow(path: Path) -> DiskTable:
     import pyarrow as pa
 
-    try:
-        with pa.memory_map(str(path)) as source:
-            file = pa.ipc.open_file(source)
-            schema, names = file.schema, file.schema.names
-            total = sum(file.get_batch(i).num_rows for i in range(file.num_record_batches))
-    except (pa.ArrowException, OSError) as error:
-        raise _damaged(path, "Arrow", error) from None
+    with reading(str(path), "Arrow"):
+        with path.open("rb") as opened:
+            found = batches_in(opened, str(path))
+        # Not by a memory map: a file that is cut while it is read would end the process.
+        with pa.OSFile(str(path)) as source:
+            schema = pa.ipc.open_file(source).schema
+        names = schema.names
     unique = unique_names(names)
 
     def read(columns: Sequence[str] | None) -> Iterator[tuple[pa.RecordBatch, int]]:
-        done, size = 0, batch_rows(len(names))
-        try:
-            with pa.memory_map(str(path)) as source:
-                file = pa.ipc.open_file(source)
-                for i in range(file.num_record_batches):
-                    whole = file.get_batch(i)
-                    for start in range(0, len(whole), size):
-                        part = whole.slice(start, size)
-                        done += len(part)
-                        yield part.rename_columns(list(unique)), done
-        except (pa.ArrowException, OSError) as error:
-            raise _damaged(path, "Arrow", error) from None
+        done = 0
+        chosen = [i for i, name in enumerate(unique) if columns is None or name in columns]
+        with pa.OSFile(str(path)) as source:
+            file = pa.ipc.open_file(source, options=pa.ipc.IpcReadOptions(included_fields=chosen))
+            _need_unchanged(file.schema, pa.schema([schema.field(i) for i in chosen]), path)
+            for i in range(file.num_record_batches):
+                need_memory_for_bytes(found[i].size if i < len(found) else 0, str(path))
+                batch = file.get_batch(i)
+                done += len(batch)
+                yield batch.rename_columns([unique[j] for j in chosen]), done
 
-    return DiskTable(str(path), unique, total, None, read, _renamed(schema, unique))
+    return _columnar(path, "Arrow", unique, sum(batch.rows for batch in found), schema, read)
 
 
-def _renamed(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
+def _columnar(
+    path: Path,
+    kind: str,
+    names: tuple[str, ...],
+    rows: int,
+    schema: pa.Schema,
+    read: Callable[[Sequence[str] | None], Iterator[tuple[pa.RecordBatch, int]]],
+) -> DiskTable:
     import pyarrow as pa
 
-    return pa.schema(list(zip(names, schema.types, strict=True)))
+    if not names:
+        raise ValueError(f"{path} has no columns: write a table with some.")
+    renamed = pa.schema(list(zip(names, schema.types, strict=True)))
+    return DiskTable(str(path), names, rows, None, read, plain_schema(renamed), kind=kind)
 
 
-def _damaged(path: Path, kind: str, error: Exception) -> ValueError:
-    reason = str(error).split("\n")[0].rstrip(".")
-    return ValueError(f"{path} begins as {kind}, but cannot be read: {reason}. Write or copy the file again.")
+def _need_unchanged(found: pa.Schema, known: pa.Schema, path: Path) -> None:
+    if not found.equals(known):
+        raise UnreadableError(f"{path} was changed while it was read: try again when it is written.")
 
 
 def batch_rows(columns: int) -> int:
@@ -212,10 +261,13 @@ def batch_rows(columns: int) -> int:
 def unique_names(names: Sequence[str]) -> tuple[str, ...]:
     """Return names without blanks around them; nameless columns get a number, and repeated names a suffix.
 
+    The letter of code 0, at which Arrow takes a name to end, is a blank.
+
     >>> unique_names(["a", " a", "", "b"])
     ('a', 'a (2)', 'column 3', 'b')
     """
-    given = [name.strip() or f"column {i}" for i, name in enumerate(names, 1)]
+    whole = [name.replace("\0", " ") if "\0" in name else name for name in names]
+    given = [name.strip() or f"column {i}" for i, name in enumerate(whole, 1)]
     taken, unique = set(given), dict[str, None]()
     latest: dict[str, int] = {}
     for name in given:
@@ -242,14 +294,33 @@ def read_whole(
     kinds: Mapping[str, Kind] | None = None,
 ) -> ReadTable:
     """Return some columns of a table whole, as what ``kinds`` says; of a CSV, all cells of any other column decide."""
+    table = whole_of(disk, columns, on_batch)
+    with disk.reading():
+        return _read_as(table, columns, disk, kinds or {})
+
+
+def whole_of(
+    disk: DiskTable, columns: Sequence[str], on_batch: Callable[[int], object] = lambda done: None
+) -> pa.Table:
+    """Return some columns of a table whole, as they come; what memory cannot hold is refused on the way."""
     import pyarrow as pa
 
-    parts = []
+    if not disk.is_text and disk.total is not None:
+        need_memory_for_cells(disk.total, len(columns), disk.label)
+    parts, size = [], 0
     for batch, done in disk.batches(columns):
         parts.append(batch)
+        size += unpacked_bytes(batch)
+        need_memory_for_bytes(size, disk.label)
         on_batch(done)
-    table = pa.Table.from_batches(parts)
-    known: dict[str, Kind | None] = {name: (kinds or {}).get(name) for name in columns}
+    with disk.reading():
+        return pa.Table.from_batches(parts)
+
+
+def _read_as(table: Any, columns: Sequence[str], disk: DiskTable, kinds: Mapping[str, Kind]) -> ReadTable:
+    import pyarrow as pa
+
+    known: dict[str, Kind | None] = {name: kinds.get(name) for name in columns}
     if not disk.is_text and not disk.is_sheet:
         return ReadTable(typed(table, known, disk), ())
     latin = disk.is_text and any(is_latin(chunk) for column in table.columns for chunk in column.chunks)
@@ -269,21 +340,25 @@ def typed(table: Any, kinds: Mapping[str, Kind | None], disk: DiskTable, first_r
     """Return the columns named, each as what it was when the model was fitted (None: as it comes)."""
     import pyarrow as pa
 
-    made = [_typed(name, table.column(name), kind, disk, first_row) for name, kind in kinds.items()]
-    return pa.table(made, names=list(kinds))
+    with disk.reading():
+        made = [_typed(name, table.column(name), kind, disk, first_row) for name, kind in kinds.items()]
+        return pa.table(made, names=list(kinds))
 
 
 def _typed(name: str, column: Any, kind: Kind | None, disk: DiskTable, first_row: int) -> Any:
     import pyarrow as pa
 
     types, own = pa.types, column.type
-    if types.is_nested(own) or isinstance(own, pa.BaseExtensionType):
+    held = own.value_type if types.is_dictionary(own) else own
+    if types.is_nested(held) or types.is_interval(held) or isinstance(held, pa.BaseExtensionType):
         raise ValueError(
             f"The column {name!r} holds {own}, and a cell must be a number, a text, a date or a boolean: take it apart "
             "into columns, or leave it out."
         )
     if types.is_float16(own):
         return column.cast(pa.float32())
+    if types.is_temporal(held):
+        _need_moments(name, column, held, disk, first_row)
     if types.is_date64(own):
         column = column.cast(pa.date32())
     if types.is_date(own) or types.is_timestamp(own):
@@ -304,6 +379,35 @@ def _typed(name: str, column: Any, kind: Kind | None, disk: DiskTable, first_row
         return column_of(column, kind, disk.decimal_comma)
     except CellError as error:
         raise ValueError(_retyped(name, kind, f"{error.text!r} in {disk.place(first_row + error.index + 1)}")) from None
+
+
+def _need_moments(name: str, column: Any, kind: Any, disk: DiskTable, first_row: int) -> None:
+    """Raise if dates or spans are beyond what Python can say, or in a time zone that nobody knows."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    zone = kind.tz if pa.types.is_timestamp(kind) else None
+    if zone is not None:
+        try:
+            pa.lib.string_to_tzinfo(zone)
+        except (pa.ArrowException, ValueError, LookupError, OSError):
+            raise ValueError(
+                f"The column {name!r} is in the time zone {zone!r}, which is not known: write it in UTC."
+            ) from None
+    if pa.types.is_time(kind):
+        return
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(kind)
+    is_days = pa.types.is_date32(kind)
+    numbers = column.cast(pa.int32()).cast(pa.int64()) if is_days else column.cast(pa.int64())
+    day = 1 if is_days else UNITS_A_DAY["ms" if pa.types.is_date64(kind) else kind.unit]
+    low, high = (-MOST_DAYS, MOST_DAYS) if pa.types.is_duration(kind) else (FIRST_DAY, LAST_DAY)
+    aside = zone is not None  # a zone may lead into the day before or after
+    low, high = max((low + aside) * day, -(2**63)), min((high - aside + 1) * day - 1, 2**63 - 1)
+    row = pc.index(pc.or_(pc.less(numbers, low), pc.greater(numbers, high)), True).as_py()
+    if row >= 0:
+        what = "span that is too long" if pa.types.is_duration(kind) else "date outside of the years 1 to 9999"
+        raise ValueError(f"The column {name!r} has a {what} in {disk.place(first_row + row + 1)}: correct it.")
 
 
 def _retyped(name: str, kind: Kind | None, found: str) -> str:

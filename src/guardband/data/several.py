@@ -60,7 +60,7 @@ def _joined(disks: list[DiskTable]) -> DiskTable:
         starts.clear()
         for disk in disks:
             starts.append((rows, disk))
-            for batch, at in disk._read(wanted):
+            for batch, at in disk.sound_batches(wanted):
                 rows += len(batch)
                 yield _typed_alike(batch.select(wanted), schema), done + at
             done += disk.total or 0

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
+from guardband.data.disk import open_table, whole_of
 from guardband.data.packages import need_packages
 from guardband.data.table import as_array
 from guardband.data.target import read_target
@@ -127,12 +128,12 @@ class ImageRows(Dataset[tuple[Tensor, Tensor]]):
 
         source = self.sources[i]
         try:
-            encoded = source if isinstance(source, bytes) else source.read_bytes()
+            encoded = source if isinstance(source, bytes) else _bytes_in(source)
             with Image.open(io.BytesIO(encoded)) as opened:
                 image = opened.convert("RGB")
         except FileNotFoundError:
             return "missing"
-        except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+        except Exception as error:  # what reads a format may raise anything
             return str(error).split("\n")[0].replace(str(source), "").strip() or type(error).__name__
         if image.size != (self.size, self.size):
             image = image.resize((self.size, self.size), Image.Resampling.BILINEAR)
@@ -160,6 +161,10 @@ def from_folder(folder: str | Path, names: Any, y: Any, *, suffix: str = "", siz
     paths = tuple(Path(folder) / f"{name}{suffix}" for name in listed)
     if not Path(folder).is_dir():
         raise FileNotFoundError(f"The images must lie in a folder that exists, found {folder}.")
+    top = os.path.abspath(folder)
+    outside = [path for path in paths if not Path(os.path.abspath(path)).is_relative_to(top)]
+    if outside:
+        raise ValueError(f"The image {outside[0]} lies outside of {folder}: name images by their place in that folder.")
     return ImageRows(tuple(path.name for path in paths), paths, read_target(y, len(paths)), size)
 
 
@@ -170,19 +175,34 @@ def from_parquet(path: str | Path, *, image: str, target: str, name: str | None 
     """
     need_packages("images", "pyarrow")
     columns = [image, target, *([name] if name else [])]
-    table = import_module("pyarrow.parquet").read_table(path)
-    missing = [column for column in columns if column not in table.column_names]
+    disk = open_table(str(path))
+    missing = [column for column in columns if column not in disk.names]
     if missing:
-        raise ValueError(f"{path} must hold the columns {columns}, found {table.column_names}.")
-    encoded = table.column(image).to_pylist()
-    encoded = [entry["bytes"] if isinstance(entry, dict) else entry for entry in encoded]
-    names = [str(entry) for entry in (table.column(name).to_pylist() if name else range(len(encoded)))]
-    y = read_target(table.column(target).to_numpy(), len(encoded))
-    return ImageRows(tuple(names), tuple(b"" if entry is None else bytes(entry) for entry in encoded), y, size)
+        raise ValueError(f"{path} must hold the columns {columns}, found {list(disk.names)}.")
+    table = whole_of(disk, columns)
+    with disk.reading():
+        encoded = table.column(image).to_pylist()
+        encoded = [entry.get("bytes") if isinstance(entry, dict) else entry for entry in encoded]
+        names = [str(entry) for entry in (table.column(name).to_pylist() if name else range(len(encoded)))]
+        y = read_target(table.column(target).to_numpy(), len(encoded))
+    strange = next((entry for entry in encoded if not isinstance(entry, bytes | None)), None)
+    if strange is not None:
+        raise ValueError(
+            f"The column {image!r} of {path} must hold encoded images as bytes, found {type(strange).__name__}: write "
+            "the bytes of the image files into it."
+        )
+    return ImageRows(tuple(names), tuple(entry or b"" for entry in encoded), y, size)
+
+
+def _bytes_in(path: Path) -> bytes:
+    """Return the bytes of a file; a device or a pipe, perhaps by a link, would have no end."""
+    if path.exists() and not path.is_file():
+        raise ValueError("not a file")
+    return path.read_bytes()
 
 
 def _bytes_of(path: Path) -> bytes:
     try:
-        return path.read_bytes()
-    except OSError:
+        return _bytes_in(path)
+    except (OSError, ValueError):
         return b""
