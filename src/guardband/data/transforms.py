@@ -51,7 +51,7 @@ class Named:
 
 
 def _exp(work: Any, sign: int, xp: Any) -> Any:
-    return xp.exp(work) * (1 + sign * SLACK * (1 + xp.abs(work)))
+    return xp.exp(work) * (1 + sign * SLACK * (1 + xp.abs(work))) if sign else xp.exp(work)
 
 
 def _expm1(work: Any, sign: int, xp: Any) -> Any:

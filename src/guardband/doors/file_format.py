@@ -26,7 +26,7 @@ from torch import Tensor
 
 import guardband
 from guardband.data.files import write_whole
-from guardband.doors.stored import checked, parsed
+from guardband.doors.stored import entries_of, schema_of
 from guardband.exceptions import MissingModelFileError, ModelFileError
 
 SCHEMA = 5
@@ -48,6 +48,7 @@ def write(path: str | os.PathLike[str], entries: Mapping[str, Any], tensors: Map
         raise OSError(f"A model is saved as a file in a folder that exists, found the path {place}.")
     versions = {"guardband": guardband.__version__, "torch": torch.__version__}
     text = json.dumps({"schema": SCHEMA, "written_by": versions, **entries}, sort_keys=True)
+    entries_of(text)  # what could not be loaded is not written
     kept = {name: t.contiguous().cpu().clone() for name, t in tensors.items()}  # tied weights share memory
     body = to_bytes(kept, metadata={"guardband": text, "sha256": _checksum(text, kept)})
     write_whole(place, lambda part: part.write_bytes(body))
@@ -72,15 +73,12 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Tensor
     if "guardband" not in metadata:
         raise ModelFileError(f"{path} is a safetensors file, but no guardband model. Check the path.")
     try:
-        entries = parsed(metadata["guardband"])
-        schema = entries.get("schema")
-        if type(schema) is not int:
-            raise ValueError("its schema is no whole number")
+        schema = schema_of(metadata["guardband"])
         if schema != SCHEMA:
             raise ModelFileError(_of_another_version(path, schema))
         if metadata.get("sha256") != checksum:
             raise ModelFileError(f"{path} was changed after it was written: its checksum does not match. {AGAIN}")
-        return checked(entries), tensors
+        return entries_of(metadata["guardband"]), tensors
     except ModelFileError:
         raise
     except ValueError as error:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -78,6 +79,14 @@ def check_tensors(tensors: Mapping[str, Tensor], names: Sequence[str], prefixes:
             _demand(t.dtype == torch.int64 and t.ndim == 1, f"{name} is no list of whole numbers")
         else:
             _demand(name == "report" or name.startswith(prefixes), f"it holds something unknown, {name!r}")
+
+
+def check_size(widths: Sequence[int], weights: State, members: int) -> None:
+    """Raise if layers of these widths are more, or hold more, than the weights that there are: they are not built."""
+    needed, held = sum(a * b for a, b in pairwise(widths)), sum(t.numel() for t in weights.values())
+    _demand(
+        2 * (len(widths) - 1) <= len(weights) and members * needed <= held, "its networks are larger than its weights"
+    )
 
 
 def check_weights(weights: State, like: Mapping[str, Tensor], members: int) -> None:

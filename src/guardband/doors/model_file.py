@@ -36,6 +36,7 @@ from guardband.doors.model_checks import (
     check_columns,
     check_finite,
     check_outputs,
+    check_size,
     check_summary,
     check_target,
     check_tensors,
@@ -150,7 +151,7 @@ def load(
         raise ModelFileError(f"{path}: {error}") from None
     except Warning:  # the user's own filter made it an error
         raise
-    except Exception as error:  # whatever follows from entries that are not what they were, or from code that is brought
+    except Exception as error:  # whatever follows from other entries, or from code that was brought
         check = AGAIN if all(value is None for value in brought.values()) else f"Check what you pass to load. {AGAIN}"
         why = f"{path} does not hold what this version of guardband can use: {reason(error)}."
         raise ModelFileError(f"{why} {check}") from error
@@ -190,9 +191,9 @@ def _network(entries: Mapping[str, Any], tensors: Mapping[str, Tensor], brought:
     networks = [copy.deepcopy(networks[i]).eval().requires_grad_(False) for i in order]
     guarded = GuardedNetwork(networks, rule, declared, arrays, certificate, arguments)
     if guarded.meaning != entries["meaning"]:
-        was = reason(ValueError(entries["meaning"]))
+        was, would_be = (reason(ValueError(own)) for own in (entries["meaning"], guarded.meaning))
         raise ModelFileError(
-            f"it was calibrated as {was}, and with what you brought it would be {guarded.meaning}. Bring what it was "
+            f"it was calibrated as {was}, and with what you brought it would be {would_be}. Bring what it was "
             "calibrated with."
         )
     outputs = [torch.zeros(1, declared.reading.columns)] * len(order)
@@ -216,8 +217,10 @@ def _restore(model: IntervalRegressor, entries: Mapping[str, Any], tensors: Mapp
     shape = {"hidden": tuple(entries["hidden"]), "dropout": entries["dropout"]}
     architecture = replace(options.architecture, **shape).for_table(encoder)
     copies = options.effort.copies
-    if len(epochs) != copies * len(heads) or 2 * len(architecture.hidden) > len(weights):
+    if len(epochs) != copies * len(heads):
         raise ValueError("it holds other networks than its arguments ask for")
+    if architecture.builder is None:
+        check_size([entries["in_features"], *architecture.hidden, heads[0].columns], weights, len(epochs))
     members = _rebuilt(architecture, heads * copies, entries["in_features"], options.device, weights)
     if architecture.builder is None and isinstance(encoder, TableEncoder):
         check_outputs(members, weights, encoder, target, options.device)
@@ -258,7 +261,7 @@ def _restore(model: IntervalRegressor, entries: Mapping[str, Any], tensors: Mapp
         check_summary(summary, like_predicted(rule, heads[0].read(columns)), n_rows)
         if unit is not None and unit.n_rows != n_rows:
             raise ValueError("its number of calibration rows does not fit")
-        calibrated = Calibrated.by(rule, summary, notes, options.request.on_insufficient, unit)
+        calibrated = Calibrated.by(rule, summary, notes, options.request.on_insufficient, unit, is_loaded=True)
         if calibrated.certificate != Certificate.from_dict(entries["certificate"]):
             raise ValueError("what is calibrated here is not what the saved certificate promises")
         fitted = replace(fitted, calibrated=calibrated)
@@ -272,15 +275,11 @@ def _restore(model: IntervalRegressor, entries: Mapping[str, Any], tensors: Mapp
 def _rebuilt(
     architecture: Architecture, heads: Sequence[Head], in_features: int, device: torch.device, weights: State
 ) -> Members:
-    """Return untrained members of the right shape, to load weights into; others are refused before they are built."""
-    if architecture.builder is None and type(heads[0]).__module__.startswith("guardband."):
-        with torch.device("meta"):  # shapes without memory
-            like = architecture.build(in_features, heads[0], 0, torch.device("meta"))
-        check_weights(weights, tensors_of(like), len(heads))
+    """Return untrained members of the right shape, to load weights into; one network is built, then it is compared."""
     one = architecture.build(in_features, heads[0], 0, device)
-    like_one = tensors_of(one)
-    check_weights(weights, like_one, len(heads))
-    check_finite(weights, {name: t.expand(len(heads), *t.shape) for name, t in like_one.items()})
+    like = tensors_of(one)
+    check_weights(weights, like, len(heads))
+    check_finite(weights, {name: t.expand(len(heads), *t.shape) for name, t in like.items()})
     if architecture.builder is None:
         return Stack([one] * len(heads))  # guardband's own networks can always be stacked
     others = [architecture.build(in_features, head, 0, device) for head in heads[1:]]

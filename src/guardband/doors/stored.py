@@ -6,12 +6,12 @@ more than reading it has a limit.
 
 from __future__ import annotations
 
-import json
 import sys
 from base64 import b64decode
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct, ValidationError, convert, to_builtins
+from msgspec import Meta, MsgspecError, Struct, to_builtins
+from msgspec.json import decode
 
 from guardband.data.reference import CELLS, KNOTS, MOST_KEPT
 
@@ -34,7 +34,7 @@ class Stored(Struct, forbid_unknown_fields=True):
 class Exact(Stored, omit_defaults=True):
     """A number as it is written in decimal, or as a fraction. Longer ones could take hours to read."""
 
-    fraction: Annotated[str, Meta(pattern=r"^-?[0-9]{1,1100}(/0*[1-9][0-9]{0,1100})?\Z", max_length=2300)] | None = None
+    fraction: Annotated[str, Meta(pattern=r"^-?[0-9]{1,400}(/[1-9][0-9]{0,400})?\Z")] | None = None
     float32: Annotated[str, Meta(pattern=r"^-?[0-9]{1,60}(\.[0-9]{1,60})?(e[+-]?[0-9]{1,2})?\Z")] | None = None
 
     def __post_init__(self) -> None:
@@ -341,26 +341,26 @@ class NetworkEntries(ModelEntries, tag="network"):
     meaning: str
 
 
-def parsed(text: str) -> dict[str, Any]:
-    """Return the entries of a text as they stand; what is no JSON object is a ``ValueError``."""
+class Version(Struct):
+    """Of the entries only what tells which version of guardband wrote them."""
 
-    def refuse(literal: str) -> None:
-        raise ValueError(f"{literal} is no number")
+    schema: int
 
-    try:
-        # json, since a category may hold half a surrogate pair, which msgspec refuses
-        entries = json.loads(text, parse_constant=refuse)
-    except RecursionError:
-        raise ValueError("its entries are nested too deeply") from None
-    if not isinstance(entries, dict):
-        raise ValueError(f"its entries are a {type(entries).__name__}")
+
+def schema_of(text: str) -> int:
+    """Return the schema of entries in JSON."""
+    version: Version = _decoded(text, Version)
+    return version.schema
+
+
+def entries_of(text: str) -> dict[str, Any]:
+    """Return entries in JSON that are what this version writes; others are a ``ValueError``."""
+    entries: dict[str, Any] = to_builtins(_decoded(text, TableEntries | NetworkEntries))
     return entries
 
 
-def checked(entries: dict[str, Any]) -> dict[str, Any]:
-    """Return entries that are what this version writes; others are a ``ValueError``."""
+def _decoded(text: str, kind: Any) -> Any:
     try:
-        made: dict[str, Any] = to_builtins(convert(entries, TableEntries | NetworkEntries))
-    except (ValidationError, RecursionError) as error:
-        raise ValueError(f"its entries are not what guardband writes: {error}") from None
-    return made
+        return decode(text, type=kind)
+    except (MsgspecError, RecursionError) as error:
+        raise ValueError(f"its entries are not what guardband writes, {error}") from None
