@@ -16,7 +16,7 @@ NAMES = [name for name in PACKAGE.files if part_of(name)]
 LEVEL = {"": -1} | {part: level for level, layer in enumerate(LAYERS) for part in layer}
 
 OPTIONAL = {"pandas", "polars", "pyarrow", "matplotlib", "pooch", "onnx", "onnxscript", "mlflow", "PIL", "torchvision"}
-BESIDE_TORCH_AND_SCIKIT_LEARN = {"guardband", "safetensors", "narwhals", "rich"}
+BESIDE_TORCH_AND_SCIKIT_LEARN = {"guardband", "safetensors", "msgspec", "narwhals", "rich"}
 
 PUBLIC = {
     *(

@@ -104,7 +104,7 @@ class Calibrated:
             found = replace(found, promise=replace(found.promise, entity=unit.entity, n_rows=unit.n_rows))
         infinite = "The interval is the whole line." if any(found.promise.whole_line) else "A side of it is infinite."
         for remark in found.remarks:
-            why = remark.why if isinstance(remark.why, str) else TOO_FEW if is_loaded else remark.why()
+            why = TOO_FEW if is_loaded and callable(remark.why) else remark.in_words()
             if remark.infinite and on_insufficient == "raise":
                 raise InsufficientCalibrationError(why)
             warn(f"{why} {infinite}" if remark.infinite else why, remark.category)

@@ -30,6 +30,10 @@ class Remark:
     category: type[Warning] = InsufficientCalibrationWarning
     infinite: bool = True
 
+    def in_words(self) -> str:
+        """Return the sentence."""
+        return self.why if isinstance(self.why, str) else self.why()
+
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
