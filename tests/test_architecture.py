@@ -19,7 +19,7 @@ OPTIONAL = {
     *("pandas", "polars", "pyarrow", "matplotlib", "pooch", "PIL", "torchvision"),
     *("onnx", "onnxscript", "onnxruntime", "mlflow"),
 }
-BESIDE_TORCH_AND_SCIKIT_LEARN = {"guardband", "safetensors", "narwhals", "rich"}
+BESIDE_TORCH_AND_SCIKIT_LEARN = {"guardband", "safetensors", "narwhals", "rich", "msgspec"}
 
 PUBLIC = {
     *(

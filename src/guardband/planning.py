@@ -8,6 +8,7 @@ calibration rows; the K-free rules of pav (``"fixed-sequence"``, ``"nested"``) c
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable
 from fractions import Fraction
 
@@ -36,9 +37,8 @@ def pac_rows(level: Level, delta: float) -> int:
     _check(delta=delta)
     exact = _exact(level)
     n = max(1, math.floor(math.log(delta) / math.log1p(-float(1 - exact))) - 1)
-    while n < 2**50 and pac_rank(exact, n, delta) > n:  # beyond, floating point cannot tell neighbours apart
-        n += 1
-    return n
+    # beyond 2**50 floating point cannot tell neighbours apart
+    return n + bisect_left(range(n, 2**50), 0, key=lambda m: -int(pac_rank(exact, m, delta) > m))
 
 
 def theorem2_rows(epsilon: float, delta: float, candidates: int) -> int:

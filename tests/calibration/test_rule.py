@@ -175,7 +175,7 @@ def test_calibrating_warns_of_nothing_and_changes_nothing(name, n):
     for own, array in one.arrays.items():
         np.testing.assert_array_equal(array, two.arrays[own])
     assert one.promise == two.promise
-    assert one.remarks == two.remarks
+    assert [own.in_words() for own in one.remarks] == [own.in_words() for own in two.remarks]
     assert bool(one.remarks) == (n == 1 and name in TOO_FEW)
 
 
@@ -188,7 +188,7 @@ def test_what_a_rule_remarks_is_warned_of_by_what_calibrates_or_refused(name):
         Calibrated.from_blocks(rule, [(predicted, y, gb.Context())])
     remarks = rule.calibrate(rule.summarise(predicted, y, gb.Context())).remarks
     assert len(caught) == len(remarks)
-    assert all(str(w.message).startswith(remark.why) for w, remark in zip(caught, remarks, strict=True))
+    assert all(str(w.message).startswith(remark.in_words()) for w, remark in zip(caught, remarks, strict=True))
     with pytest.raises(gb.InsufficientCalibrationError):
         Calibrated.from_blocks(rule, [(predicted, y, gb.Context())], on_insufficient="raise")
 

@@ -88,7 +88,8 @@ def shared_order_statistic(scores: Array, entity: NDArray[Any], weight: Fraction
 
 def _shared_weight(sizes: NDArray[Any]) -> Fraction:
     """Return the sum of 1 / size."""
-    return sum((Fraction(int(c), n) for n, c in enumerate(np.bincount(sizes)) if c), Fraction(0))
+    counts = np.bincount(sizes)
+    return sum((Fraction(int(counts[n]), int(n)) for n in np.flatnonzero(counts)), Fraction(0))
 
 
 def coverage_bound(delta: float, k: int, n: int) -> float:

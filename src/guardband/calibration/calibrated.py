@@ -16,6 +16,7 @@ from guardband.data.entities import Entities
 from guardband.exceptions import InsufficientCalibrationError, warn
 
 OnInsufficient = Literal["inf", "raise"]
+TOO_FEW = "The model was calibrated on too few rows for this level. Calibrate it on more rows."
 Block = tuple[Predicted, Array, Context]
 """Predictions of some calibration rows, their outcomes ``(n,)``, and what else is known of them."""
 
@@ -92,16 +93,21 @@ class Calibrated:
         notes: tuple[str, ...] = (),
         on_insufficient: OnInsufficient = "inf",
         unit: Unit | None = None,
+        is_loaded: bool = False,
     ) -> Calibrated:
-        """Return what the rule finds from a summary; an infinite interval is warned of, or refused."""
+        """Return what the rule finds from a summary; an infinite interval is warned of, or refused.
+
+        For a model that ``is_loaded`` nothing is said that takes long to find: its file may be a stranger's.
+        """
         found = rule.calibrate(summary)
         if unit is not None:
             found = replace(found, promise=replace(found.promise, entity=unit.entity, n_rows=unit.n_rows))
         infinite = "The interval is the whole line." if any(found.promise.whole_line) else "A side of it is infinite."
         for remark in found.remarks:
+            why = TOO_FEW if is_loaded and callable(remark.why) else remark.in_words()
             if remark.infinite and on_insufficient == "raise":
-                raise InsufficientCalibrationError(remark.why)
-            warn(f"{remark.why} {infinite}" if remark.infinite else remark.why, remark.category)
+                raise InsufficientCalibrationError(why)
+            warn(f"{why} {infinite}" if remark.infinite else why, remark.category)
         return cls(rule, summary, found, notes, on_insufficient, unit)
 
     @property

@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from bisect import bisect_left
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -86,12 +87,7 @@ class RankCut(Cut):
         pairs = zip(levels.values, ranks, strict=True)
         thresholds = np.array([self.threshold(scores, context, level, k) for level, k in pairs])
         remarks = [
-            Remark(
-                f"A {float(level)} interval with guarantee {self.word!r} needs at least {self._rows_needed(level)} "
-                f"calibration {self.counts}, found {n}."
-            )
-            for level, k in zip(levels.values, ranks, strict=True)
-            if k > n
+            Remark(partial(self._too_few, level, n)) for level, k in zip(levels.values, ranks, strict=True) if k > n
         ]
         if any(k <= n and threshold == np.inf for k, threshold in zip(ranks, thresholds, strict=True)):
             count = int(np.isinf(scores).sum())
@@ -108,6 +104,12 @@ class RankCut(Cut):
             chosen_after=chosen_after,
         )
         return Calibration({"threshold": thresholds}, promise, tuple(remarks))
+
+    def _too_few(self, level: Fraction, n: int) -> str:
+        return (
+            f"A {float(level)} interval with guarantee {self.word!r} needs at least {self._rows_needed(level)} "
+            f"calibration {self.counts}, found {n}."
+        )
 
     def _rows_needed(self, level: Fraction) -> int:
         """Return the fewest rows for which k <= n."""

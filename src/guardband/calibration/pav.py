@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -87,7 +88,7 @@ class PavSelection(Rule):
             whole_line=tuple(bool(j == WHOLE_LINE) for j in chosen),
         )
         remarks = [
-            Remark(self._why_none(level, n, k, counts))
+            Remark(partial(self._why_none, level, n, k, counts))
             for level, k, whole in zip(self.levels.values, ranks, promise.whole_line, strict=True)
             if whole
         ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -20,11 +21,18 @@ Ends = tuple[Any, Any, Any]
 
 @dataclass(frozen=True)
 class Remark:
-    """What to warn of: by default, why an interval is ``infinite``, which may also be refused."""
+    """What to warn of: by default, why an interval is ``infinite``, which may also be refused.
 
-    why: str
+    ``why`` is a sentence, or a function that finds it if that takes long, as how many rows would do does.
+    """
+
+    why: str | Callable[[], str]
     category: type[Warning] = InsufficientCalibrationWarning
     infinite: bool = True
+
+    def in_words(self) -> str:
+        """Return the sentence."""
+        return self.why if isinstance(self.why, str) else self.why()
 
 
 @dataclass(frozen=True, eq=False)

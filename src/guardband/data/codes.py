@@ -53,6 +53,11 @@ class NumberCode:
         center, scale = cls.measure(present)
         return cls(center, scale or 1.0, float(np.median(present)), len(present) < len(values), column.kind)
 
+    @property
+    def width(self) -> int:
+        """How many columns it makes."""
+        return 1 + self.marks_missing
+
     @staticmethod
     def measure(present: Array) -> tuple[float, float]:
         """Return the middle of values and their scale, 0 if they do not vary."""
@@ -125,6 +130,11 @@ class OneHotCode(Categories):
         frequent = sorted(counts, key=lambda cell: (-counts[cell], cell))[:MOST_ONE_HOT]
         return cls(tuple(sorted(frequent)), len(counts) > len(frequent), None in cells)
 
+    @property
+    def width(self) -> int:
+        """How many columns it makes."""
+        return len(self.categories) + self.has_rare + self.marks_missing
+
     def encode(self, values: Any, xp: Any = np) -> Any:
         """Return ``(n, categories + rare + missing)`` of zeros and ones."""
         missing = xp.isnan(values)
@@ -143,6 +153,8 @@ class IndexCode(Categories):
 
     Index 0 is for rare and unknown ones, the last for missing values.
     """
+
+    width: ClassVar[int] = 1
 
     @property
     def size(self) -> int:
@@ -167,6 +179,7 @@ class NoCode(Categories):
 
     categories: tuple[str, ...] = ()
     marks_missing: ClassVar[bool] = False
+    width: ClassVar[int] = 0
 
     def encode(self, values: Any, xp: Any = np) -> Any:
         """Return ``(n, 0)``."""
@@ -184,6 +197,11 @@ class DateCode:
     def numbers(self) -> int:
         """How many of the columns made, the first ones, are robust numbers."""
         return sum(code.numbers for _, code in self.parts)
+
+    @property
+    def width(self) -> int:
+        """How many columns it makes."""
+        return len(self.parts) + self.parts[0][1].marks_missing
 
     @classmethod
     def learn(cls, column: Column, number: type[NumberCode]) -> DateCode:

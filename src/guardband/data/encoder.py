@@ -59,6 +59,11 @@ class TableEncoder:
         return sum(code.numbers for code in self.codes)
 
     @property
+    def width(self) -> int:
+        """How many columns the matrix has."""
+        return sum(code.width for code in self.codes)
+
+    @property
     def sizes(self) -> tuple[int, ...]:
         """How many indices each of the last columns of the matrix has."""
         return tuple(code.size for code in self.codes if isinstance(code, IndexCode))

@@ -22,6 +22,8 @@ Transform = Name | Functions
 
 SLACK = 4 * float(np.finfo(np.float64).eps)
 """Functions are right to four units in the last place."""
+LARGEST, MOST_STEPS = float(np.finfo(np.float64).max), 1000.0
+"""Beyond so much in work units every transform that grows like exp overflows."""
 TOLERANCE = 1e-6
 """A function and its inverse may miss each other by this share of a value and of a typical one."""
 
@@ -49,7 +51,7 @@ class Named:
 
 
 def _exp(work: Any, sign: int, xp: Any) -> Any:
-    return xp.exp(work) * (1 + sign * SLACK * (1 + xp.abs(work)))
+    return xp.exp(work) * (1 + sign * SLACK * (1 + xp.abs(work))) if sign else xp.exp(work)
 
 
 def _expm1(work: Any, sign: int, xp: Any) -> Any:
@@ -69,8 +71,11 @@ def _square(work: Any, sign: int, xp: Any) -> Any:
 
 
 def _moved(units: Any, work: Any, sign: int, xp: Any) -> Any:
-    size = xp.abs(units)
-    return units + sign * SLACK * (size + xp.abs(work) * (1 + size)) if sign else units
+    if not sign:
+        return units
+    # Where values overflow, the slack stays finite: infinity less an infinite slack would be no number.
+    size, steps = xp.clip(xp.abs(units), None, LARGEST), xp.clip(xp.abs(work), None, MOST_STEPS)
+    return units + sign * (SLACK * size + SLACK * steps * (1 + size))
 
 
 NAMED: dict[str, Named] = {

@@ -1,6 +1,7 @@
 """One file for everything that guardband saves: a safetensors file whose metadata holds the rest as JSON.
 
-No pickle. The checksum covers the JSON and every tensor; a schema version guards against files of other versions.
+No pickle. The checksum covers the JSON and every tensor; a schema version guards against files of other versions. A
+checksum finds damage. It is no signature: whoever changes a file can also write a new checksum.
 """
 
 from __future__ import annotations
@@ -17,15 +18,27 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
+from msgspec import Struct, field
+from msgspec.json import decode
+from safetensors.torch import load as from_bytes
 from safetensors.torch import save as to_bytes
 from torch import Tensor
 
 import guardband
 from guardband.data.files import write_whole
+from guardband.doors.stored import entries_of, schema_of
 from guardband.exceptions import MissingModelFileError, ModelFileError
 
 SCHEMA = 5
+AGAIN = "Get the file again from whoever made it, or fit the model again."
+LONGEST_REASON = 300
+"""Letters of a reason: it may quote what a file holds, which can be of any length."""
+
+
+class _Header(Struct):
+    """The header of a safetensors file: of its entries only the metadata, as the others are safetensors' own."""
+
+    metadata: dict[str, str] = field(name="__metadata__", default_factory=dict)
 
 
 def write(path: str | os.PathLike[str], entries: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
@@ -35,44 +48,55 @@ def write(path: str | os.PathLike[str], entries: Mapping[str, Any], tensors: Map
         raise OSError(f"A model is saved as a file in a folder that exists, found the path {place}.")
     versions = {"guardband": guardband.__version__, "torch": torch.__version__}
     text = json.dumps({"schema": SCHEMA, "written_by": versions, **entries}, sort_keys=True)
+    entries_of(text)  # what could not be loaded is not written
     kept = {name: t.contiguous().cpu().clone() for name, t in tensors.items()}  # tied weights share memory
     body = to_bytes(kept, metadata={"guardband": text, "sha256": _checksum(text, kept)})
     write_whole(place, lambda part: part.write_bytes(body))
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Return entries and tensors of a file; what is none of this version, or was changed, is refused."""
+    """Return entries and tensors of a file; what is none of this version, or was changed, is refused.
+
+    The file is read once and whole: who changes or cuts it meanwhile changes nothing that was read.
+    """
     place = Path(path)
     if not place.is_file():
-        raise MissingModelFileError(f"There is no model file at {path}.")
+        raise MissingModelFileError(f"There is no model file at {path}. Check the path.")
     try:
-        with safe_open(place, framework="pt") as file:
-            metadata, names = file.metadata() or {}, file.keys()
-            tensors = {name: file.get_tensor(name) for name in names}
-    except (SafetensorError, OSError, ValueError) as error:
-        raise ModelFileError(f"{path} is no guardband model, or it is damaged or cut short: {error}.") from error
-    text = metadata.get("guardband")
-    if text is None:
-        raise ModelFileError(f"{path} is a safetensors file, but no guardband model.")
-    entries = _entries(text)
-    schema = entries.get("schema")
-    if isinstance(schema, int) and schema > SCHEMA:
-        raise ModelFileError(
-            f"{path} was written by a newer guardband (schema {schema}; this version reads {SCHEMA}): upgrade."
-        )
-    if isinstance(schema, int) and schema < SCHEMA:
-        raise ModelFileError(f"{path} was written by an older guardband, whose networks differ: fit the model again.")
-    if metadata.get("sha256") != _checksum(text, tensors):
-        raise ModelFileError(f"{path} has been changed since it was written: its checksum does not match.")
-    return entries, tensors
+        body = place.read_bytes()
+        tensors = from_bytes(body)
+        metadata = decode(body[8 : 8 + int.from_bytes(body[:8], "little")], type=_Header).metadata
+        checksum = _checksum(metadata.get("guardband", ""), tensors)
+    except Exception as error:  # of safetensors, torch and msgspec, whose kinds are theirs to choose
+        why = f"{path} is no guardband model, or it is damaged or cut short: {reason(error)}."
+        raise ModelFileError(f"{why} {AGAIN}") from error
+    if "guardband" not in metadata:
+        raise ModelFileError(f"{path} is a safetensors file, but no guardband model. Check the path.")
+    try:
+        schema = schema_of(metadata["guardband"])
+        if schema != SCHEMA:
+            raise ModelFileError(_of_another_version(path, schema))
+        if metadata.get("sha256") != checksum:
+            raise ModelFileError(f"{path} was changed after it was written: its checksum does not match. {AGAIN}")
+        return entries_of(metadata["guardband"]), tensors
+    except ModelFileError:
+        raise
+    except ValueError as error:
+        raise ModelFileError(f"{path} is no valid guardband model: {reason(error)}. {AGAIN}") from error
 
 
-def _entries(text: str) -> dict[str, Any]:
-    try:
-        entries = json.loads(text)
-    except ValueError:
-        return {}
-    return entries if isinstance(entries, dict) else {}
+def _of_another_version(path: str | os.PathLike[str], schema: int) -> str:
+    if schema > SCHEMA:
+        found = f"schema {schema}" if schema < 10**6 else "an unknown schema"
+        return f"{path} was written by a newer guardband ({found}; this version reads {SCHEMA}). Upgrade guardband."
+    return f"{path} was written by an older guardband, whose networks differ. Fit the model again."
+
+
+def reason(error: Exception) -> str:
+    """Return what an error says, on one line and of limited length, without its full stop."""
+    said = " ".join(str(error).split()) or type(error).__name__
+    said = "".join(letter if letter.isprintable() else "?" for letter in said[: LONGEST_REASON + 1])
+    return f"{said[:LONGEST_REASON]}…" if len(said) > LONGEST_REASON else said.rstrip(".")
 
 
 def _checksum(text: str, tensors: Mapping[str, Tensor]) -> str:

@@ -23,14 +23,26 @@ from guardband.bands.certificate import Certificate
 from guardband.calibration.calibrated import Calibrated, Unit
 from guardband.calibration.cut import Cut
 from guardband.calibration.summary import Summary
-from guardband.data.encoder import encoder_from_dict
+from guardband.data.encoder import TableEncoder, encoder_from_dict
 from guardband.data.reference import Reference
 from guardband.data.repeats import RepeatRule
 from guardband.data.target import Target
 from guardband.data.transforms import Functions
 from guardband.data.unlike import Seen
-from guardband.doors.file_format import plain, read, rich, write
+from guardband.doors.file_format import AGAIN, plain, read, reason, rich, write
 from guardband.doors.fitted import Fitted
+from guardband.doors.model_checks import (
+    check_calibration,
+    check_columns,
+    check_finite,
+    check_outputs,
+    check_size,
+    check_summary,
+    check_target,
+    check_tensors,
+    check_weights,
+    like_predicted,
+)
 from guardband.doors.network import GuardedNetwork, read_arguments
 from guardband.doors.table import IntervalRegressor
 from guardband.exceptions import ModelFileError
@@ -41,13 +53,15 @@ from guardband.learning.options import FitOptions, resolve_device
 from guardband.methods.method import Method
 from guardband.methods.registry import method_named, method_names
 from guardband.nn.heads import Head
-from guardband.training.members import Members
-from guardband.training.stack import stack
+from guardband.training.members import Members, State, tensors_of
+from guardband.training.stack import Stack, stack
 
 CUSTOM = "custom"
 PRINTS = ("training_prints", "held_out_prints", "calibration_prints")
 WEIGHTS, SUMMARY, CALIBRATION = "weights.", "summary.", "calibration."
 ENTITIES = ("training_entities", "calibration_entities")
+MOST_UNPACKED = 4_000_000
+"""Bytes of a report: documents are at most 1.5 MB, see ``report/document.py``."""
 
 
 def save(
@@ -135,8 +149,12 @@ def load(
         _restore(model, entries, tensors)
     except ModelFileError as error:
         raise ModelFileError(f"{path}: {error}") from None
-    except (KeyError, TypeError, IndexError, RuntimeError, ValueError) as error:
-        raise ModelFileError(f"{path} does not hold what this version of guardband can use: {error}") from error
+    except Warning:  # the user's own filter made it an error
+        raise
+    except Exception as error:  # whatever follows from other entries, or from code that was brought
+        check = AGAIN if all(value is None for value in brought.values()) else f"Check what you pass to load. {AGAIN}"
+        why = f"{path} does not hold what this version of guardband can use: {reason(error)}."
+        raise ModelFileError(f"{why} {check}") from error
     return model
 
 
@@ -146,9 +164,18 @@ def read_report(path: str | os.PathLike[str]) -> dict[str, Any] | None:
     if "report" not in tensors:
         return None
     try:
-        document: dict[str, Any] = json.loads(zlib.decompress(tensors["report"].numpy().tobytes()))
-    except (ValueError, zlib.error) as error:
-        raise ModelFileError(f"{path} holds a report that this version of guardband cannot read: {error}.") from error
+        packed, unpacking = tensors["report"], zlib.decompressobj()
+        if packed.dtype != torch.uint8 or packed.ndim != 1:
+            raise ValueError("it is no list of bytes")
+        text = unpacking.decompress(packed.numpy().tobytes(), MOST_UNPACKED)
+        if not unpacking.eof:
+            raise ValueError("it is longer than a report can be, or cut short")
+        document = json.loads(text)
+        if not isinstance(document, dict):
+            raise ValueError("it is no JSON object")
+    except (ValueError, RecursionError, zlib.error) as error:
+        why = f"{path} holds a report that this version of guardband cannot read: {reason(error)}."
+        raise ModelFileError(f"{why} {AGAIN}") from error
     return document
 
 
@@ -159,13 +186,21 @@ def _network(entries: Mapping[str, Any], tensors: Mapping[str, Tensor], brought:
         raise ModelFileError(f"it holds {expected} calibrated network(s): build the network anew and pass network=...")
     arguments = _arguments(entries["arguments"], brought)
     rule, declared, order = read_arguments(arguments, expected)
-    networks = [copy.deepcopy(networks[i]).eval().requires_grad_(False) for i in order]
     arrays = {name.removeprefix(CALIBRATION): t.numpy() for name, t in tensors.items() if name.startswith(CALIBRATION)}
     certificate = Certificate.from_dict(entries["certificate"])
+    networks = [copy.deepcopy(networks[i]).eval().requires_grad_(False) for i in order]
     guarded = GuardedNetwork(networks, rule, declared, arrays, certificate, arguments)
     if guarded.meaning != entries["meaning"]:
-        was = entries["meaning"]
-        raise ModelFileError(f"it was calibrated as {was}, and with what you brought it would be {guarded.meaning}.")
+        was, would_be = (reason(ValueError(own)) for own in (entries["meaning"], guarded.meaning))
+        raise ModelFileError(
+            f"it was calibrated as {was}, and with what you brought it would be {would_be}. Bring what it was "
+            "calibrated with."
+        )
+    outputs = [torch.zeros(1, declared.reading.columns)] * len(order)
+    predicted = replace(declared, function=None).read(outputs).map(lambda part: part.double().numpy())
+    check_calibration(rule, arrays, certificate, predicted)
+    own = guarded.state_dict()
+    check_finite({name: t for name, t in tensors.items() if not name.startswith(CALIBRATION)}, own)
     guarded.load_state_dict({**tensors, "_extra_state": guarded.get_extra_state()})
     return guarded
 
@@ -174,14 +209,25 @@ def _restore(model: IntervalRegressor, entries: Mapping[str, Any], tensors: Mapp
     options = FitOptions.of(model.get_params(deep=False))
     heads: tuple[Head, ...] = tuple(spec.head for spec in options.specs)
     encoder, epochs = encoder_from_dict(entries["encoder"]), tuple(entries["epochs"])
+    target = Target.from_dict(entries["target"], options.target.transform)
+    check_columns(entries, encoder)
+    check_target(target, options.target)
+    check_tensors(tensors, (*PRINTS, *ENTITIES), (WEIGHTS, SUMMARY))
+    weights = {name.removeprefix(WEIGHTS): t for name, t in tensors.items() if name.startswith(WEIGHTS)}
     shape = {"hidden": tuple(entries["hidden"]), "dropout": entries["dropout"]}
     architecture = replace(options.architecture, **shape).for_table(encoder)
-    copies = len(epochs) // len(heads)
-    members = _rebuilt(architecture, heads * copies, entries["in_features"], options.device)
-    members.restore({name.removeprefix(WEIGHTS): t for name, t in tensors.items() if name.startswith(WEIGHTS)})
+    copies = options.effort.copies
+    if len(epochs) != copies * len(heads):
+        raise ValueError("it holds other networks than its arguments ask for")
+    if architecture.builder is None:
+        check_size([entries["in_features"], *architecture.hidden, heads[0].columns], weights, len(epochs))
+    members = _rebuilt(architecture, heads * copies, entries["in_features"], options.device, weights)
+    if architecture.builder is None and isinstance(encoder, TableEncoder):
+        check_outputs(members, weights, encoder, target, options.device)
+    members.restore(weights)
     learned = Learned(
         encoder,
-        Target.from_dict(entries["target"], options.target.transform),
+        target,
         architecture,
         heads,
         copies,
@@ -207,12 +253,17 @@ def _restore(model: IntervalRegressor, entries: Mapping[str, Any], tensors: Mapp
     )
     if entries["certificate"] is not None:
         arrays = {name.removeprefix(SUMMARY): t.numpy() for name, t in tensors.items() if name.startswith(SUMMARY)}
-        summary, notes = Summary.from_arrays(arrays), tuple(entries["notes"])
+        summary, notes = Summary.from_arrays(arrays), tuple(entries["notes"] or ())
         unit = None if entries["unit"] is None else Unit(**entries["unit"])
         rule = fitted.rule if unit is None else fitted.rule.for_entities() or fitted.rule
-        calibrated = Calibrated.by(rule, summary, notes, options.request.on_insufficient, unit)
+        columns = np.zeros((copies if rule.each_copy else 1, len(heads), 1, heads[0].columns))
+        n_rows = len(fitted.calibration_prints)
+        check_summary(summary, like_predicted(rule, heads[0].read(columns)), n_rows)
+        if unit is not None and unit.n_rows != n_rows:
+            raise ValueError("its number of calibration rows does not fit")
+        calibrated = Calibrated.by(rule, summary, notes, options.request.on_insufficient, unit, is_loaded=True)
         if calibrated.certificate != Certificate.from_dict(entries["certificate"]):
-            raise ModelFileError("what is calibrated here is not what the saved certificate promises.")
+            raise ValueError("what is calibrated here is not what the saved certificate promises")
         fitted = replace(fitted, calibrated=calibrated)
     model.n_features_in_ = entries["features"]["count"]
     if entries["features"]["names"]:
@@ -221,10 +272,18 @@ def _restore(model: IntervalRegressor, entries: Mapping[str, Any], tensors: Mapp
     model.fitted_ = fitted
 
 
-def _rebuilt(architecture: Architecture, heads: Sequence[Head], in_features: int, device: torch.device) -> Members:
-    """Return untrained members of the right shape, to load a state into."""
-    networks = [architecture.build(in_features, head, 0, device) for head in heads]
-    return stack(networks, torch.zeros(2, in_features, device=device))
+def _rebuilt(
+    architecture: Architecture, heads: Sequence[Head], in_features: int, device: torch.device, weights: State
+) -> Members:
+    """Return untrained members of the right shape, to load weights into; one network is built, then it is compared."""
+    one = architecture.build(in_features, heads[0], 0, device)
+    like = tensors_of(one)
+    check_weights(weights, like, len(heads))
+    check_finite(weights, {name: t.expand(len(heads), *t.shape) for name, t in like.items()})
+    if architecture.builder is None:
+        return Stack([one] * len(heads))  # guardband's own networks can always be stacked
+    others = [architecture.build(in_features, head, 0, device) for head in heads[1:]]
+    return stack([one, *others], torch.zeros(2, in_features, device=device))
 
 
 def _numpy(tensor: Tensor | None) -> Any:

@@ -1,0 +1,205 @@
+"""Whether the parts of a model file fit each other: columns, weights, what calibration rows left, and the promise.
+
+Each check raises ``ValueError`` with what is wrong. The entries have the right types already: see ``stored.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+from msgspec import convert
+from numpy.typing import NDArray
+from torch import Tensor
+
+from guardband.bands.certificate import Certificate
+from guardband.bands.predicted import Context, Predicted
+from guardband.bands.promise import Promise
+from guardband.calibration.conformal import Conformal
+from guardband.calibration.cut import RankCut
+from guardband.calibration.rule import Rule
+from guardband.calibration.summary import Array, Summary
+from guardband.data.codes import FURTHEST, MOST_RANGES
+from guardband.data.encoder import TableEncoder
+from guardband.data.target import Target
+from guardband.training.members import Members, State
+
+LARGEST = 1e37
+"""Outputs of networks stay below this: single precision ends at 3e38."""
+ROUNDING = 1.01
+"""Sums of single precision may be larger than exact ones by a share far below one percent."""
+MAY_MISS = frozenset({"rows.distance"})
+"""What calibration rows may leave as NaN: bayes has no distance where the network predicts no finite number."""
+FOUND = ("n_calibration", "rank", "whole_line", "tau", "covered")
+"""What a promise says of the calibration rows; all else follows from the arguments."""
+
+
+def check_columns(entries: Mapping[str, Any], encoder: Any) -> None:
+    """Raise unless all that is said of columns is about the same ones."""
+    columns, count = entries["reference"]["columns"], entries["features"]["count"]
+    names, kinds = [own["name"] for own in columns], [own["kind"] for own in columns]
+    _demand(len(columns) == count, "its summary of the training rows is of other columns")
+    _demand(entries["features"]["names"] in ([], names), "its columns have two names")
+    if isinstance(encoder, TableEncoder):
+        _demand(list(encoder.kinds) == kinds, "its encoder is for other columns")
+        _demand(entries["in_features"] == encoder.width, "its encoder does not make what its networks take")
+    else:
+        _demand(entries["in_features"] == count, "its networks take another number of columns")
+    if entries["seen"] is not None:
+        seen = entries["seen"]["columns"]
+        # nothing is kept of columns that name entities, whatever they are
+        told = [own for own in seen if own.get("prints") is not None or own["never_missing"] or "range" in own]
+        alike = len(seen) == count and all(a["kind"] == b for a, b in zip(seen, kinds, strict=True) if a in told)
+        _demand(alike, "what it has seen is of other columns")
+    if entries["repeat_rule"] is not None:
+        _demand(set(entries["repeat_rule"]["columns"]) <= set(names), "its repeated rows are of other columns")
+
+
+def check_target(target: Target, asked: Target) -> None:
+    """Raise unless the target is what the arguments ask for."""
+    same = replace(
+        asked,
+        center=target.center,
+        scale=target.scale,
+        whole=target.whole,
+        slack=target.slack,
+        remarks=target.remarks,
+    )
+    _demand(target == same, "its target is not what its arguments ask for")
+
+
+def check_tensors(tensors: Mapping[str, Tensor], names: Sequence[str], prefixes: tuple[str, ...]) -> None:
+    """Raise unless fingerprints and entities are lists of whole numbers, and there is nothing unknown."""
+    for name, t in tensors.items():
+        if name in names:
+            _demand(t.dtype == torch.int64 and t.ndim == 1, f"{name} is no list of whole numbers")
+        else:
+            _demand(name == "report" or name.startswith(prefixes), f"it holds something unknown, {name!r}")
+
+
+def check_size(widths: Sequence[int], weights: State, members: int) -> None:
+    """Raise if layers of these widths are more, or hold more, than the weights that there are: they are not built."""
+    needed, held = sum(a * b for a, b in pairwise(widths)), sum(t.numel() for t in weights.values())
+    _demand(
+        2 * (len(widths) - 1) <= len(weights) and members * needed <= held, "its networks are larger than its weights"
+    )
+
+
+def check_weights(weights: State, like: Mapping[str, Tensor], members: int) -> None:
+    """Raise unless weights have the names, shapes and types of so many networks like this one."""
+    different = sorted(weights.keys() ^ like.keys())
+    _demand(not different, f"it lacks weights of its networks, or holds others: see {different[:1]}")
+    for name, t in weights.items():
+        wanted, found = (members, *like[name].shape), tuple(t.shape)
+        _demand(found == wanted, f"its networks need {name} of the shape {wanted}, found {found}")
+        _demand(t.dtype == like[name].dtype, f"its networks need {name} in {like[name].dtype}, found {t.dtype}")
+
+
+def check_finite(state: Mapping[str, Tensor], like: Mapping[str, Tensor]) -> None:
+    """Raise if there is an infinity or NaN where the network as it was built has none.
+
+    A network of the user's own may hold infinities, as in the mask of an attention.
+    """
+    for name, t in state.items():
+        if t.is_floating_point() or t.is_complex():
+            odd = ~torch.isfinite(t)
+            # only then is the other one looked at, which may lie on another device
+            if odd.any():
+                same = torch.equal(t[odd], like[name].to(t)[odd]) if like[name].shape == t.shape else False
+                _demand(same, f"{name} holds infinity or NaN")
+
+
+@torch.no_grad()
+def check_outputs(members: Members, state: State, encoder: TableEncoder, target: Target, device: torch.device) -> None:
+    """Raise if networks of guardband's own could put out infinity or NaN for any row of a table.
+
+    Their layers and activations are such that with all weights positive, on the largest input, each number is at least
+    as large as it can be otherwise. A cosine is at most 1, and vectors of categories are at most the largest.
+    """
+    largest = {}
+    for name, t in state.items():
+        size = ROUNDING * t.abs()
+        if name.startswith("embedding.") and name.endswith(("frequency", "phase")):
+            _demand(float(size.max()) < LARGEST, f"{name} is too large")
+            size = torch.zeros_like(t)
+        elif name.startswith("vectors."):
+            size = size.amax(-2, keepdim=True).expand_as(t)
+        largest[name] = size.to(t.dtype)
+    row = torch.full((1, 1, encoder.width), float(FURTHEST), device=device)
+    row[..., : encoder.numbers] = ROUNDING * MOST_RANGES
+    row[..., encoder.width - len(encoder.sizes) :] = 0  # the first of the vectors, which are equal here
+    members.train(False)
+    members.restore(largest)
+    bound = float(members(row).abs().max())
+    within = bound < LARGEST and np.isfinite(abs(target.center) + 4 * target.scale * bound)
+    _demand(bool(within), "its networks could predict infinity")
+
+
+def like_predicted(rule: Rule, predicted: Predicted) -> Summary:
+    """Return what the rule would keep of one row of a prediction, for names, types and shapes."""
+    context = Context(entity=np.zeros(1, dtype=np.int64)) if "entity" in rule.uses else Context()
+    with np.errstate(all="ignore"):
+        return rule.summarise(predicted, np.zeros(1), context)
+
+
+def check_summary(summary: Summary, like: Summary, n_rows: int) -> None:
+    """Raise unless a summary of n rows, or of as many entities or fewer, is what the rule would keep."""
+    found, wanted = summary.to_arrays(), like.to_arrays()
+    _demand(found.keys() == wanted.keys(), "its calibration rows left something else than its method keeps")
+    _demand(1 <= summary.n <= n_rows, "its number of calibration rows does not fit")
+    for name, array in found.items():
+        rows = name.startswith("rows.")
+        shape = (summary.n, *wanted[name].shape[1:]) if rows else wanted[name].shape
+        fits = array.shape == shape and array.dtype == wanted[name].dtype
+        _demand(fits, f"what its calibration rows left has the wrong type or shape, {name}")
+        if array.dtype.kind == "f":
+            _demand(name in MAY_MISS or not np.isnan(array).any(), f"what its calibration rows left is NaN, {name}")
+        elif not rows:
+            _demand(bool(((array >= 0) & (array <= summary.n)).all()), f"{name} counts more rows than there are")
+
+
+def check_calibration(
+    rule: Rule, arrays: Mapping[str, NDArray[Any]], certificate: Certificate, predicted: Predicted
+) -> None:
+    """Raise unless the arrays of a calibrated network and its certificate are such as the rule makes."""
+    like = rule.calibrate(like_predicted(rule, predicted))
+    _demand(arrays.keys() == like.arrays.keys(), "it is calibrated in another way than its arguments say")
+    for name, array in arrays.items():
+        wanted = like.arrays[name]
+        fits = array.shape == wanted.shape and array.dtype == wanted.dtype
+        _demand(fits, f"its calibration has the wrong type or shape, {name}")
+        if array.dtype.kind == "f":
+            _demand(not np.isnan(array).any(), f"its calibration is NaN, {name}")
+        else:
+            within = ((array >= -1) & (array < predicted.candidates)).all()
+            _demand(bool(within), f"its calibration chose a network that there is not, {name}")
+    promise = certificate.promise
+    _demand(type(promise) is type(like.promise), "its certificate is of another kind than its arguments ask for")
+    said = certificate.method == rule.method and certificate.scalar == rule.levels.scalar
+    _demand(said and promise.confidence_level == rule.levels.floats, "its certificate is for other levels")
+    if type(promise).__module__.startswith("guardband."):
+        _check_promise(promise, like.promise, rule, arrays)
+
+
+def _check_promise(promise: Promise, like: Promise, rule: Rule, arrays: Mapping[str, Array]) -> None:
+    convert(vars(promise), type(promise))
+    found = {name: getattr(promise, name) for name in FOUND if hasattr(promise, name)}
+    _demand(promise == replace(like, **found), "its certificate does not follow from its arguments")
+    n, levels = promise.n_calibration, rule.levels.values
+    per_level = [found[name] for name in FOUND[1:] if found.get(name) is not None]
+    _demand(all(len(own) == len(levels) for own in per_level), "its certificate is for other levels")
+    counts = [k for name in ("rank", "covered") for k in found.get(name) or ()]
+    _demand(n >= 1 and all(0 <= k <= n + 1 for k in counts), "its certificate counts more rows than there are")
+    if isinstance(rule, Conformal) and isinstance(rule.cut, RankCut):
+        ranks = tuple(rule.cut.rank(level, n) for level in levels)
+        infinite = tuple(np.isinf(arrays["threshold"]).tolist())
+        _demand((promise.rank, promise.whole_line) == (ranks, infinite), "its certificate does not fit its calibration")
+
+
+def _demand(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise ValueError(otherwise)

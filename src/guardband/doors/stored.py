@@ -1,0 +1,366 @@
+"""What the entries of a model file may be: their types and bounds, checked before anything is made of them.
+
+A file may come from a stranger. So every entry has a type, every number is finite, and every list whose length costs
+more than reading it has a limit.
+"""
+
+from __future__ import annotations
+
+import sys
+from base64 import b64decode
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, MsgspecError, Struct, to_builtins
+from msgspec.json import decode
+
+from guardband.data.reference import CELLS, KNOTS, MOST_KEPT
+
+MOST_LEVELS = 1000
+"""Levels, or levels of networks: calibration passes over its rows once for each of the former."""
+
+Finite = Annotated[float, Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
+Positive = Annotated[float, Meta(gt=0, le=sys.float_info.max)]
+NotNegative = Annotated[float, Meta(ge=0, le=sys.float_info.max)]
+Share = Annotated[float, Meta(ge=0, lt=1)]
+Count = Annotated[int, Meta(ge=0, le=2**53)]
+Width = Annotated[int, Meta(ge=1, le=2**31)]
+Column = Literal["number", "boolean", "date"]
+
+
+class Stored(Struct, forbid_unknown_fields=True):
+    """An object of the file: it has these entries and no others."""
+
+
+class Exact(Stored, omit_defaults=True):
+    """A number as it is written in decimal, or as a fraction. Longer ones could take hours to read."""
+
+    fraction: Annotated[str, Meta(pattern=r"^-?[0-9]{1,400}(/[1-9][0-9]{0,400})?\Z")] | None = None
+    float32: Annotated[str, Meta(pattern=r"^-?[0-9]{1,60}(\.[0-9]{1,60})?(e[+-]?[0-9]{1,2})?\Z")] | None = None
+
+    def __post_init__(self) -> None:
+        if (self.fraction is None) == (self.float32 is None):
+            raise ValueError("A number is a fraction or a float32")
+
+
+Number = int | Finite | Exact
+Levels = Number | Annotated[list[Number], Meta(max_length=MOST_LEVELS)] | None
+Plain = bool | int | Finite | str | Exact | list[bool | int | Finite | str | Exact | None] | None
+"""An argument, as ``plain`` writes it; what it means is checked where it is used."""
+
+
+class Promised(Stored):
+    """The arguments that ``IntervalRegressor`` and ``calibrate`` share."""
+
+    method: str
+    confidence_level: Levels
+    alpha: Levels
+    guarantee: str
+    delta: Number | None
+    joint: bool | int
+    tau: Number | None
+    taus: Levels
+    rule: str | None
+    average: str | None
+    on_insufficient: str
+
+
+class Params(Promised):
+    """The arguments of an ``IntervalRegressor``, without its device."""
+
+    calibration_size: Plain
+    split_by: str | list[str] | None
+    network: str
+    preset: str | Number
+    hidden: list[Width] | None
+    activation: str | None
+    dropout: Number | None
+    ordering: str | None
+    power: Plain
+    point: str
+    epochs: Plain
+    max_epochs: Plain
+    patience: Plain
+    batch_size: Plain
+    learning_rate: Plain
+    weight_decay: Plain
+    target_transform: str | None
+    y_min: Number | None
+    y_max: Number | None
+    integer: bool | int | None
+    random_state: int | None
+    verbose: Plain
+
+
+class Arguments(Promised):
+    """The arguments of ``calibrate``."""
+
+    outputs: str | Annotated[list[Number], Meta(max_length=2 * MOST_LEVELS + 1)]
+
+
+class NumberEntries(Stored, tag="number", tag_field="code"):
+    """A ``NumberCode``."""
+
+    center: Finite
+    scale: Positive
+    fill: Finite
+    marks_missing: bool
+    kind: Column
+
+
+class RobustEntries(NumberEntries, tag="robust"):
+    """A ``RobustCode``."""
+
+
+class CategoryEntries(Stored):
+    """A list of categories."""
+
+    categories: list[str]
+
+    def __post_init__(self) -> None:
+        if len(set(self.categories)) < len(self.categories):
+            raise ValueError("Categories must differ")
+
+
+class OneHotEntries(CategoryEntries, tag="one-hot", tag_field="code"):
+    """A ``OneHotCode``."""
+
+    has_rare: bool
+    marks_missing: bool
+
+
+class IndexEntries(CategoryEntries, tag="index", tag_field="code"):
+    """An ``IndexCode``."""
+
+
+class NoEntries(Stored, tag="none", tag_field="code"):
+    """A ``NoCode``."""
+
+    categories: Annotated[list[str], Meta(max_length=0)]
+
+
+class DateEntries(Stored, tag="date", tag_field="code"):
+    """A ``DateCode``."""
+
+    parts: Annotated[
+        list[tuple[Literal["day", "time", "weekday", "season"], NumberEntries | RobustEntries]],
+        Meta(min_length=1, max_length=4),
+    ]
+
+
+class TableEncoderEntries(Stored, tag="table", tag_field="encoder"):
+    """A ``TableEncoder``."""
+
+    codes: list[NumberEntries | RobustEntries | OneHotEntries | IndexEntries | NoEntries | DateEntries]
+
+
+class PlainEncoderEntries(Stored, tag="plain", tag_field="encoder"):
+    """A ``PlainNumbers``."""
+
+
+class TargetEntries(Stored):
+    """A ``Target``."""
+
+    transform: str | None
+    y_min: Finite | None
+    y_max: Finite | None
+    center: Finite
+    scale: Positive
+    integer: bool | None
+    whole: bool
+    slack: tuple[NotNegative, NotNegative]
+    remarks: list[str]
+
+
+class NumberSummaryEntries(Stored, tag="number", tag_field="kind"):
+    """A ``NumberSummary``."""
+
+    name: str
+    count: Count
+    missing: Count
+    knots: Annotated[list[Finite], Meta(max_length=KNOTS + 1)]
+    at_most: Annotated[list[Count], Meta(max_length=KNOTS + 1)]
+
+    def __post_init__(self) -> None:
+        rises = self.knots == sorted(set(self.knots)) and self.at_most == sorted(self.at_most)
+        if not rises or len(self.knots) != len(self.at_most) or self.missing > self.count:
+            raise ValueError("Knots and their counts must increase together")
+        if self.at_most and self.at_most[-1] > self.count - self.missing:
+            raise ValueError("Counts must not exceed the number of rows")
+
+
+class BooleanSummaryEntries(NumberSummaryEntries, tag="boolean"):
+    """The same of truth values."""
+
+
+class DateSummaryEntries(NumberSummaryEntries, tag="date"):
+    """The same of days."""
+
+
+class CategorySummaryEntries(Stored, tag="category", tag_field="kind"):
+    """A ``CategorySummary``."""
+
+    name: str
+    count: Count
+    missing: Count
+    categories: Annotated[list[str], Meta(max_length=MOST_KEPT)]
+    counts: list[Count]
+    rare: Count
+    rare_cells: Annotated[list[Annotated[int, Meta(ge=0, lt=CELLS)]], Meta(max_length=CELLS)]
+    rare_counts: list[Count]
+
+    def __post_init__(self) -> None:
+        unique = len(set(self.categories)) == len(self.categories) and len(set(self.rare_cells)) == len(self.rare_cells)
+        alike = len(self.counts) == len(self.categories) and len(self.rare_counts) == len(self.rare_cells)
+        if not unique or not alike or self.rare != sum(self.rare_counts):
+            raise ValueError("Each category must have its count")
+        if self.count != self.missing + self.rare + sum(self.counts):
+            raise ValueError("Counts must add up to the number of rows")
+
+
+class ReferenceEntries(Stored):
+    """A ``Reference``."""
+
+    columns: list[NumberSummaryEntries | BooleanSummaryEntries | DateSummaryEntries | CategorySummaryEntries]
+    response: NumberSummaryEntries
+
+
+class SeenNumbersEntries(Stored, tag="number", tag_field="kind"):
+    """A ``SeenNumbers``."""
+
+    range: tuple[Finite | None, Finite | None]
+    never_missing: bool
+
+    def __post_init__(self) -> None:
+        least, most = self.range
+        if (least is None) != (most is None) or (least is not None and most is not None and least > most):
+            raise ValueError("A range must have two ends, in order")
+
+
+class SeenBooleansEntries(SeenNumbersEntries, tag="boolean"):
+    """The same of truth values."""
+
+
+class SeenDatesEntries(SeenNumbersEntries, tag="date"):
+    """The same of days."""
+
+
+class SeenCategoriesEntries(Stored, tag="category", tag_field="kind"):
+    """A ``SeenCategories``."""
+
+    prints: str | None
+    never_missing: bool
+
+    def __post_init__(self) -> None:
+        if self.prints is not None and len(b64decode(self.prints, validate=True)) % 8:
+            raise ValueError("Prints must be numbers of eight bytes")
+
+
+class SeenEntries(Stored):
+    """A ``Seen``."""
+
+    columns: list[SeenNumbersEntries | SeenBooleansEntries | SeenDatesEntries | SeenCategoriesEntries]
+
+
+class RepeatEntries(Stored):
+    """A ``RepeatRule``."""
+
+    columns: list[str]
+    with_target: bool
+
+
+class UnitEntries(Stored):
+    """A ``Unit``."""
+
+    entity: str
+    n_rows: Count
+
+
+class CertificateEntries(Stored):
+    """A ``Certificate``; the fields of its promise depend on its kind."""
+
+    kind: str
+    method: str
+    confidence_level: Finite | list[Finite]
+    n_calibration: Count
+    rank: Count | list[Count] | None
+    delta: Share | None
+    whole_line: bool | list[bool]
+    assumption: str
+    expected_coverage: Finite | list[Finite] | None
+    coverage_bound: Finite | list[Finite] | None
+    promise: dict[str, Any]
+    notes: list[str]
+
+
+class FeatureEntries(Stored):
+    """The columns of the table; arrays have no names."""
+
+    names: list[str]
+    count: Width
+
+    def __post_init__(self) -> None:
+        if self.names and len(self.names) != self.count:
+            raise ValueError("Each column must have a name")
+
+
+class ModelEntries(Stored, tag_field="kind"):
+    """What every model has."""
+
+    schema: int
+    written_by: dict[str, str]
+
+
+class TableEntries(ModelEntries, tag="table"):
+    """A fitted ``IntervalRegressor``."""
+
+    params: Params
+    features: FeatureEntries
+    encoder: TableEncoderEntries | PlainEncoderEntries
+    target: TargetEntries
+    in_features: Count
+    hidden: list[Width]
+    dropout: Share
+    epochs: Annotated[list[Annotated[int, Meta(ge=1)]], Meta(min_length=1)]
+    choices: str
+    score: str | None
+    notes: list[str] | None
+    certificate: CertificateEntries | None
+    unit: UnitEntries | None
+    reference: ReferenceEntries
+    doubts: list[str]
+    repeat_rule: RepeatEntries | None
+    seen: SeenEntries | None = None
+
+
+class NetworkEntries(ModelEntries, tag="network"):
+    """A ``GuardedNetwork``."""
+
+    arguments: Arguments
+    networks: Annotated[int, Meta(ge=1, le=10 * MOST_LEVELS)]
+    certificate: CertificateEntries
+    meaning: str
+
+
+class Version(Struct):
+    """Of the entries only what tells which version of guardband wrote them."""
+
+    schema: int
+
+
+def schema_of(text: str) -> int:
+    """Return the schema of entries in JSON."""
+    version: Version = _decoded(text, Version)
+    return version.schema
+
+
+def entries_of(text: str) -> dict[str, Any]:
+    """Return entries in JSON that are what this version writes; others are a ``ValueError``."""
+    entries: dict[str, Any] = to_builtins(_decoded(text, TableEntries | NetworkEntries))
+    return entries
+
+
+def _decoded(text: str, kind: Any) -> Any:
+    try:
+        return decode(text, type=kind)
+    except (MsgspecError, RecursionError) as error:
+        raise ValueError(f"its entries are not what guardband writes, {error}") from None
