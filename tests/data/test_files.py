@@ -11,7 +11,7 @@ def test_a_file_is_on_disk_before_it_takes_its_place(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda handle: (done.append("sync"), sync(handle)))
     monkeypatch.setattr(os, "replace", lambda part, path: (done.append("replace"), put(part, path)))
     write_whole(tmp_path / "a", lambda part: part.write_text("all"))
-    assert done == ["sync", "replace"]
+    assert done == ["sync", "replace", "sync"]  # the file, then its name
     assert (tmp_path / "a").read_text() == "all"
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
+
+from guardband.cli.console import Speaker
 
 
 class Experiment(StrEnum):
@@ -48,7 +49,7 @@ def reproduce(
     from guardband.experiments.reproduce.run import machine, need_data, run
 
     need_packages("experiments", "matplotlib", "pandas", "pyarrow")
-    console = Console()
+    speaker = Speaker()
     about = machine(device)
     cells = []
     for name in EXPERIMENTS if experiment is Experiment.all else (experiment.value,):
@@ -58,7 +59,7 @@ def reproduce(
         except (FileNotFoundError, ModuleNotFoundError) as error:
             if experiment is not Experiment.all:
                 raise
-            console.print(f"Left out: {name}. {error}", highlight=False, markup=False)
+            speaker.tell(f"Left out: {name}. {error}")
         else:
             cells += own
     folder = Folder(output)
@@ -69,10 +70,10 @@ def reproduce(
     try:
         run(cells, folder, seed=seed, device=device, data_dir=data_dir, jobs=jobs)
     except KeyboardInterrupt:
-        console.print(f"Stopped. The same command goes on from the last finished cell in {output}.", highlight=False)
+        speaker.tell(f"Stopped. The same command goes on from the last finished cell in {output}.")
         raise typer.Exit(130) from None
     page, claims = report(folder)
     for claim in claims:
         if claim.verdict != "not run":
-            console.print(f"[bold]{claim.verdict}[/bold]: {claim.text}", highlight=False)
-    console.print(f"\nPage: {page}", highlight=False)
+            speaker.tell(f"{claim.verdict}: {claim.text}")
+    speaker.tell(f"\nPage: {page}")
