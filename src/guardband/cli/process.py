@@ -53,6 +53,8 @@ def _outcome() -> tuple[int, str]:
         return REFUSED, code
     if code == BROKEN and not isinstance(code, VerdictCode):
         return REFUSED, ""
+    if code not in (None, DONE, BROKEN, REFUSED, FAULT, STOPPED):
+        return FAULT, f"This is guardband's own fault: it ended with the exit code {code}. Please report it."
     return code or DONE, STOPPED_WORDS if code == STOPPED else ""
 
 

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from guardband.cli.console import Speaker
+from guardband.cli.options import LARGEST_SEED
 
 
 class Experiment(StrEnum):
@@ -28,7 +29,7 @@ class Experiment(StrEnum):
 def reproduce(
     experiment: Annotated[Experiment, typer.Argument(help="Which of the paper's experiments, or all of them.")],
     quick: Annotated[bool, typer.Option("--quick", help="A small version, in minutes; every figure says so.")] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of data, splits and training.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Seed of data, splits and training.")] = 0,
     repetitions: Annotated[int | None, typer.Option(min=1, help="Repetitions, in place of 10 or 20.")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, or any name that torch knows.")] = "auto",
     data_dir: Annotated[

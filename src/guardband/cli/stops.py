@@ -50,14 +50,18 @@ class Stops:
         if self._over:
             return
         if self._heard:
-            self._at_once()
+            self._end()
         self._heard = True
         raise KeyboardInterrupt
 
     def _dropped(self, unraisable: sys.UnraisableHookArgs) -> None:
         """Stop all the same if the signal was heard where Python drops what is raised; all else there is no matter."""
         if isinstance(unraisable.exc_value, KeyboardInterrupt):
-            self._at_once()
+            self._end()
+
+    def _end(self) -> None:
+        self.over()  # a third signal must not disturb it
+        self._at_once()
 
 
 def _ignore(signals: tuple[int, ...]) -> None:
