@@ -302,7 +302,7 @@ def attack_signals(folder):
     """Send one or two signals after each of many delays, from the start of Python to the end of the work."""
     for which in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         for name in ("predict to a file", "fit"):
-            for delay in np.linspace(0.15, 4.0, 16):
+            for delay in np.linspace(0.1, 4.0, 8):
                 for twice in (False, True):
                     for own in ("out.csv", "f.guardband", "f.html"):
                         (folder / own).unlink(missing_ok=True)

@@ -4,6 +4,7 @@ import io
 import os
 import subprocess
 import sys
+from contextlib import ExitStack, contextmanager
 
 import numpy as np
 import pytest
@@ -22,8 +23,11 @@ def process(arguments, redirect, **more):
     return done
 
 
-@pytest.mark.parametrize("redirect", [">&-", ">/dev/full"])
-@pytest.mark.parametrize("name", ["--help", "--version", "plan", "plan --json", "predict"])
+@pytest.mark.parametrize(
+    ("name", "redirect"),
+    [(name, redirect) for name in ("--help", "plan --json") for redirect in (">&-", ">/dev/full")]
+    + [("--version", ">/dev/full"), ("plan", ">&-"), ("predict", ">/dev/full")],
+)
 def test_a_result_that_cannot_be_written_is_not_called_done(small_model, name, redirect):
     arguments = ["predict", small_model.model_path, small_model.path] if name == "predict" else name.split()
     done = process(arguments, redirect)
@@ -33,21 +37,20 @@ def test_a_result_that_cannot_be_written_is_not_called_done(small_model, name, r
     assert done.stderr.count("guardband: ") == 1
 
 
-@pytest.mark.parametrize("redirect", [">&- 2>&-", "<&- >&- 2>&-"])
-def test_no_message_goes_into_a_file_that_takes_the_place_of_a_closed_stream(small_model, tmp_path, redirect):
+def test_no_message_goes_into_a_file_that_takes_the_place_of_a_closed_stream(small_model, tmp_path):
     """The next file that is opened gets the number of a closed stream."""
     arguments = ["predict", small_model.model_path, small_model.path, "-o", "out.csv"]
-    assert process(arguments, redirect, cwd=tmp_path).returncode == 0
+    assert process(arguments, "<&- >&- 2>&-", cwd=tmp_path).returncode == 0
     lines = (tmp_path / "out.csv").read_text().splitlines()
     assert len(lines) == 1 + small_model.table.num_rows
     assert {line.count(",") for line in lines} == {7}
     assert [path.name for path in tmp_path.iterdir()] == ["out.csv"]
 
 
-@pytest.mark.parametrize("redirect", ["2>&-", "2>/dev/full", ">&- 2>&-"])
+@pytest.mark.parametrize("redirect", ["2>&-", "2>/dev/full"])
 def test_remarks_that_cannot_be_written_change_no_exit_code(redirect):
     assert process(["plan", "--nothing"], redirect).returncode == 2
-    assert process(["plan"], redirect).returncode == (0 if redirect.startswith("2") else 2)
+    assert process(["plan"], redirect).returncode == 0
 
 
 def test_closed_standard_input_is_a_sentence(small_model):
@@ -82,18 +85,17 @@ def test_a_broken_import_is_no_traceback(tmp_path):
     assert done.stderr.startswith("guardband: No module named 'nothing_at_all'. Install it")
 
 
-@pytest.fixture(params=["ascii", "latin-1"])
-def encoding(request, monkeypatch):
-    """Standard output and error in an encoding that has no minus sign."""
-    for name, number in (("stdout", 1), ("stderr", 2)):
-        file = io.open(os.dup(number), "w", encoding=request.param)  # noqa: SIM115, UP020
-        monkeypatch.setattr(sys, name, file)
-    yield request.param
-    sys.stdout.close()
-    sys.stderr.close()
+@contextmanager
+def speaking(encoding, monkeypatch):
+    """Make standard output and error ones of an encoding that has no minus sign."""
+    with ExitStack() as files, monkeypatch.context() as patch:
+        for name, number in (("stdout", 1), ("stderr", 2)):
+            patch.setattr(sys, name, files.enter_context(os.fdopen(os.dup(number), "w", encoding=encoding)))
+        yield
 
 
-def test_every_command_speaks_in_every_encoding(command, small_model, tmp_path, encoding):
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_every_command_speaks_in_every_encoding(command, small_model, tmp_path, monkeypatch, encoding):
     model, table = small_model.model_path, small_model.path
     for arguments in (
         ["--help"],
@@ -105,22 +107,20 @@ def test_every_command_speaks_in_every_encoding(command, small_model, tmp_path, 
         ["predict", model, tmp_path / "größe \u2212.csv"],
         ["fit", table, "-t", "größe"],
     ):
-        said = command(*arguments)
+        with speaking(encoding, monkeypatch):
+            said = command(*arguments)
         assert said.code in CODES - {3}, said
         assert "Traceback" not in said.err
+        assert (said.out + said.err).isascii() or encoding != "ascii"
 
 
-def test_our_own_signs_have_plain_ones(command, encoding, monkeypatch):
-    monkeypatch.setattr("guardband.cli.plan.needed", lambda *_: [][:: _fail("".join(IN_ASCII) + "\u65e5")])
-    said = command("plan").err
-    if encoding == "ascii":
-        assert f": {''.join(IN_ASCII.values())}\\u65e5 (" in said
-    else:
-        assert "\\u65e5" in said
+def test_our_own_signs_have_plain_ones(command, monkeypatch):
+    def fail(*_):
+        raise RuntimeError("".join(IN_ASCII) + "\u65e5")
 
-
-def _fail(words):
-    raise KeyError(type("Said", (), {"__repr__": lambda _: words})())
+    monkeypatch.setattr("guardband.cli.plan.needed", fail)
+    with speaking("ascii", monkeypatch):
+        assert f": {''.join(IN_ASCII.values())}\\u65e5 (" in command("plan").err
 
 
 def test_a_stream_that_must_not_wait_is_waited_for():
