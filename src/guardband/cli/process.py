@@ -12,6 +12,7 @@ from guardband.cli.standard_streams import ERROR, OutputLostError, open_standard
 from guardband.cli.stops import Stops
 from guardband.data.files import remove_unfinished
 
+SHOW_CURSOR = "\x1b[?25h"
 STOPPED_WORDS = "stopped; nothing half-written is left behind."
 
 
@@ -73,7 +74,8 @@ def _end(code: int, words: str) -> int:
 def _end_at_once() -> None:
     """End the process from within a signal, and leave nothing half-written."""
     remove_unfinished()
+    cursor = SHOW_CURSOR if os.isatty(ERROR) else ""  # a progress bar hides it
     try:
-        os.write(ERROR, f"guardband: {STOPPED_WORDS}\n".encode())
+        os.write(ERROR, f"{cursor}guardband: {STOPPED_WORDS}\n".encode())
     finally:
         os._exit(STOPPED)

@@ -58,7 +58,8 @@ def open_writer(path: Path | None, ending: str, separator: str = ",", no_formula
         with path.open("wb") as file:
             yield CsvWriter(file, separator, no_formulas)
     elif ending == ".csv.gz":
-        with gzip.open(path, "wb", COMPRESSION) as packed:
+        # No name and no time of day inside: the same rows give the same bytes.
+        with path.open("wb") as file, gzip.GzipFile("", "wb", COMPRESSION, file, mtime=0) as packed:
             yield CsvWriter(packed, separator, no_formulas)
     else:
         writer = ArrowWriter(path, parquet=ending == ".parquet")
