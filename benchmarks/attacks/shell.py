@@ -2,7 +2,7 @@
 
     python benchmarks/attacks/shell.py [--only WORD] [FOLDER]
 
-Each try is a process of its own; those of command lines are forked from one that has loaded the packages. It is a find
+Each try is a process of its own, forked from one that has loaded the packages, in a folder of its own. It is a find
 if the exit code is none of 0, 1, 2 and 130 (3 is allowed, but tells of a fault), if there is a traceback or more than
 one complaint, if a result that could not be written is called done, if an output holds what is none of its own, or if
 anything is left behind. The last line counts tries and finds.
@@ -64,11 +64,10 @@ def environment(**more):
     return os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "80"} | more
 
 
-def run(folder, arguments, before="", redirect="", env=None):
-    """Run a command in a shell with redirections; return what it wrote."""
-    program = f'{before} exec "$@" {redirect}'
-    words = ["bash", "-c", program, "bash", sys.executable, "-m", "guardband", *arguments]
-    return subprocess.run(words, cwd=folder, env=env or environment(), capture_output=True, timeout=300)
+def run(folder, arguments):
+    """Run a command in a new process; return what it wrote."""
+    words = [sys.executable, "-m", "guardband", *arguments]
+    return subprocess.run(words, cwd=folder, env=environment(), capture_output=True)
 
 
 COMMANDS = {
@@ -87,16 +86,17 @@ COMMANDS = {
     "usage": ["fit", "--nothing"],
 }
 STREAMS = {
-    "output closed": (">&-", {}),
-    "output full": (">/dev/full", {}),
-    "error closed": ("2>&-", {}),
-    "error full": ("2>/dev/full", {}),
-    "both closed": (">&- 2>&-", {}),
-    "input closed": ("<&-", {}),
-    "all closed": ("<&- >&- 2>&-", {}),
-    "ascii": ("", {"PYTHONIOENCODING": "ascii"}),
-    "latin-1": ("", {"PYTHONIOENCODING": "latin-1"}),
-    "C": ("", {"PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "LC_ALL": "C"}),
+    "output closed": {"closed": (1,)},
+    "output full": {"full": (1,)},
+    "error closed": {"closed": (2,)},
+    "error full": {"full": (2,)},
+    "both closed": {"closed": (1, 2)},
+    "input closed": {"closed": (0,)},
+    "all closed": {"closed": (0, 1, 2)},
+    "ascii": {"encoding": "ascii"},
+    "latin-1": {"encoding": "latin-1"},
+    "nobody reads": {"unread": (1,)},
+    "nobody reads either": {"unread": (1, 2)},
 }
 NASTY = [
     ["fit"],
@@ -244,48 +244,68 @@ def left_behind(folder):
     return [path.name for path in folder.rglob("*.part")]
 
 
+def start(folder, arguments, out, err, closed=(), full=(), unread=(), encoding=None):
+    """Start a command in a fork of this process, with its streams as Python finds them when it starts so."""
+    child = os.fork()
+    if child:
+        return child
+    os.chdir(folder)
+    files = {0: os.open(os.devnull, os.O_RDONLY), 1: out.fileno(), 2: err.fileno()}
+    files |= {number: os.open("/dev/full", os.O_WRONLY) for number in full}
+    for number in unread:
+        reader, files[number] = os.pipe()
+        os.close(reader)
+    for number, file in files.items():
+        os.dup2(file, number)
+        kind = "r" if number == 0 else "w"
+        stream = open(number, kind, encoding=encoding or "utf-8", closefd=False)  # noqa: SIM115
+        setattr(sys, ("stdin", "stdout", "stderr")[number], stream)
+    for number in closed:
+        os.close(number)
+        setattr(sys, ("stdin", "stdout", "stderr")[number], None)
+    sys.argv = ["guardband", *arguments]
+    code = 1
+    try:
+        cli_main()
+    except SystemExit as end:
+        code = end.code or 0
+    except BaseException:
+        os.write(err.fileno(), traceback.format_exc().encode())
+    try:
+        for stream in (sys.stdout, sys.stderr):  # as Python does in the end
+            if stream is not None:
+                stream.flush()
+    except OSError:
+        code = 120
+    os._exit(code)
+
+
+def forked(folder, arguments, signals=(), **streams):
+    """Run a command in a fork, perhaps with signals after so many seconds; return how it ended and what it wrote."""
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        child = start(folder, arguments, out, err, **streams)
+        for delay, which in signals:
+            time.sleep(delay)
+            os.kill(child, which)
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        out.seek(0)
+        err.seek(0)
+        return subprocess.CompletedProcess(arguments, code, out.read(), err.read())
+
+
 def attack_streams(folder):
     """Yield every command with every kind of broken stream or poor encoding: its name, what was found, how it ended."""
     for name, arguments in COMMANDS.items():
-        for how, (redirect, more) in STREAMS.items():
-            done = run(folder, arguments, redirect=redirect, env=environment(**more))
-            silent = name in ("predict to a file", "usage")
-            found = finds_in(done, ("output" in how or "both" in how or "all" in how) and not silent)
+        for how, streams in STREAMS.items():
+            done = forked(folder, arguments, **streams)
+            is_silent = name in ("predict to a file", "usage")
+            lost = 1 in streams.get("closed", ()) or 1 in streams.get("full", ())
+            found = finds_in(done, lost and not is_silent)
             if name == "predict to a file":
                 lines = (folder / "out.csv").read_text().splitlines()
                 if len(lines) != 101 or any(line.count(",") != 5 for line in lines):
                     found.append("the output holds something else")
             yield f"{name}, {how}", found, done
-        program = [sys.executable, "-m", "guardband", *arguments]
-        reader, writer = os.pipe()
-        os.close(reader)
-        done = subprocess.run(program, cwd=folder, env=environment(), stdout=writer, stderr=subprocess.PIPE)
-        os.close(writer)
-        done.stdout = b""
-        yield f"{name}, nobody reads", finds_in(done), done
-
-
-def forked(folder, arguments):
-    """Run a command in a fork of this process; return what it wrote."""
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, open(os.devnull) as nothing:
-        child = os.fork()
-        if child == 0:
-            os.chdir(folder)
-            for number, file in enumerate((nothing, out, err)):
-                os.dup2(file.fileno(), number)
-            sys.argv = ["guardband", *arguments]
-            try:
-                cli_main()
-            except SystemExit as end:
-                sys.stdout.flush()
-                os._exit(end.code or 0)
-            except BaseException:
-                traceback.print_exc()
-            os._exit(1)
-        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        out.seek(0)
-        err.seek(0)
-        return subprocess.CompletedProcess(arguments, code, out.read(), err.read())
 
 
 def attack_lines(folder):
@@ -299,30 +319,20 @@ def attack_lines(folder):
 
 
 def attack_signals(folder):
-    """Send one or two signals after each of many delays, from the start of Python to the end of the work."""
+    """Yield one or two signals after each of many delays, from the start of a command to its end."""
     for which in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         for name in ("predict to a file", "fit"):
-            for delay in np.linspace(0.1, 4.0, 8):
-                for twice in (False, True):
+            for delay in np.geomspace(0.02, 3.0, 10):
+                for times in (1, 2):
                     for own in ("out.csv", "f.guardband", "f.html"):
                         (folder / own).unlink(missing_ok=True)
-                    program = [sys.executable, "-m", "guardband", *COMMANDS[name]]
-                    process = subprocess.Popen(
-                        program, cwd=folder, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
-                    )
-                    time.sleep(delay)
-                    process.send_signal(which)
-                    if twice:
-                        time.sleep(0.01)
-                        process.send_signal(which)
-                    out, err = process.communicate(timeout=300)
-                    done = subprocess.CompletedProcess(program, process.returncode, out, err)
-                    found = finds_in(done)
-                    found += [f"left {part}" for part in left_behind(folder)]
+                    signals = [(float(delay), which), (0.005, which)][:times]
+                    done = forked(folder, COMMANDS[name], signals)
+                    found = finds_in(done) + [f"left {part}" for part in left_behind(folder)]
                     own = folder / "out.csv"
                     if own.exists() and len(own.read_text().splitlines()) != 101:
                         found.append("half an output")
-                    yield f"{name}, {which.name}{' twice' if twice else ''} after {delay:.2f} s", found, done
+                    yield f"{name}, {which.name} {times} times after {delay:.2f} s", found, done
 
 
 def main():

@@ -84,6 +84,19 @@ def test_who_asked_to_go_on_after_hanging_up_goes_on(tmp_path):
     assert done.stdout.startswith("{")
 
 
+def test_a_child_that_was_forked_ends_as_any_process_does(tmp_path):
+    code = """
+def work():
+    child = os.fork()
+    if not child:
+        send()
+        sum(range(10**9))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -which
+during(work)"""
+    done = run(code, signal.SIGTERM, tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_signals_after_the_command_change_nothing(tmp_path):
     done = run("import atexit\natexit.register(send)\nduring(lambda: None)", signal.SIGTERM, tmp_path)
     assert (done.returncode, done.stderr) == (0, "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import os
 import signal
 import sys
 import threading
@@ -23,6 +24,7 @@ class Stops:
     def __init__(self, at_once: Callable[[], None]) -> None:
         self._at_once = at_once
         self._heard = self._over = False
+        self._process = os.getpid()
         self._before: dict[int, Any] = {}
         self._hook = sys.unraisablehook
 
@@ -49,6 +51,9 @@ class Stops:
     def _stop(self, number: int, frame: FrameType | None) -> None:
         if self._over:
             return
+        if os.getpid() != self._process:  # a child that was forked ends as any process does
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
         if self._heard:
             self._end()
         self._heard = True
