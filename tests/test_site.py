@@ -103,7 +103,7 @@ def test_a_flowchart_is_drawn_without_a_script_from_elsewhere(site):
 def test_every_command_has_a_page():
     from typer.main import get_command
 
-    from guardband.cli import app
+    from guardband.cli.app import app
 
     pages = {page.stem for page in (ROOT / "docs" / "commands").glob("*.md")}
     assert set(get_command(app).commands) <= pages

@@ -6,6 +6,8 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
+from guardband.words import visible
+
 if TYPE_CHECKING:
     from rich.progress import Progress, ProgressColumn, TaskID
 
@@ -37,7 +39,9 @@ class ProgressBar:
         if self._bar is None:
             self._bar = _started_bar(self._counted)
         if what not in self._tasks:
-            self._tasks[what] = self._bar.add_task(what, **fields)
+            from rich.markup import escape
+
+            self._tasks[what] = self._bar.add_task(escape(visible(what)), **fields)
         self._bar.update(self._tasks[what], completed=done, total=total, **fields)
 
     def __enter__(self) -> Self:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from decimal import ROUND_FLOOR, Decimal
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,24 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+_ACTS_ON_A_TERMINAL = re.compile(
+    "["
+    "\x00-\x08\x0b-\x1f\x7f-\x9f"  # all control characters but tab and new line: colours, titles, the cursor
+    "\u2028-\u202e\u2066-\u2069"  # separators of lines, and marks that turn the direction of the text around them
+    "\u200b\u2060\ufeff\U000e0000-\U000e007f"  # not to be seen; joiners stay: languages need them
+    "\ud800-\udfff"  # bytes of a file's name that are no text
+    "]"
+)
+
+
+def visible(text: str) -> str:
+    """Return text that may come from anywhere, with what would act on a terminal, or hide there, as escapes to read.
+
+    >>> visible("red\\x1b[31m"), visible("größe\\n")
+    ('red\\\\x1b[31m', 'größe\\n')
+    """
+    return _ACTS_ON_A_TERMINAL.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
 
 
 def number(value: float) -> str:

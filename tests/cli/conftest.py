@@ -43,7 +43,7 @@ def command(monkeypatch, capfdbinary):
         with pytest.raises(SystemExit) as end:
             main()
         out, err = capfdbinary.readouterr()
-        return Said(end.value.code or 0, out.decode(), err.decode())
+        return Said(end.value.code or 0, *(said.decode(errors="surrogateescape") for said in (out, err)))
 
     return run
 

@@ -12,7 +12,7 @@ def fitted(tmp_path_factory):
     """A model by the command itself, and new rows: some like the old ones, some whose outcomes moved."""
     from typer.testing import CliRunner
 
-    from guardband.cli import app
+    from guardband.cli.app import app
 
     folder = tmp_path_factory.mktemp("audit")
     csv.write_csv(small_table(), folder / "t.csv")

@@ -246,3 +246,17 @@ def test_nothing_is_written_if_one_of_several_files_is_bad(command, small_model,
         f"'size' held numbers when the model was fitted, found 'one' in row 1 of {tmp_path}/p-2.csv" in said.complaint
     )
     assert sorted(path.name for path in tmp_path.iterdir()) == ["p-1.csv", "p-2.csv"]
+
+
+def test_formulas_are_kept_or_made_harmless(command, small_model, tmp_path):
+    lines = small_model.path.read_text().splitlines()[:4]
+    rows = [f"{line},{note}" for line, note in zip(lines, ("=note", "=1+1", "-3.5", "ok"), strict=True)]
+    (tmp_path / "t.csv").write_text("\n".join(rows) + "\n")
+    arguments = ["predict", small_model.model_path, tmp_path / "t.csv"]
+    kept = [line.split(",")[5] for line in command(*arguments).out.splitlines()]
+    assert kept == ["=note", "=1+1", "-3.5", "ok"]
+    asked = [line.split(",")[5:] for line in command(*arguments, "--no-formulas").out.splitlines()]
+    assert [row[0] for row in asked] == ["'=note", "'=1+1", "-3.5", "ok"]
+    assert all(float(cell) for row in asked[1:] for cell in row[1:])
+    refused = command(*arguments, "--no-formulas", "-o", tmp_path / "out.parquet").complaint
+    assert "--no-formulas is for CSV" in refused

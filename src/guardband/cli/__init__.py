@@ -1,4 +1,12 @@
 """The command line: one file for each command. Heavy packages load inside them, so that ``--help`` answers at once."""
 
-from guardband.cli.app import app as app
-from guardband.cli.app import main as main
+import sys
+
+
+def main() -> None:
+    """Run the command line, and end the process with its exit code."""
+    try:
+        from guardband.cli.process import main as run
+    except KeyboardInterrupt:  # Ctrl-C is heard from the first import on
+        sys.exit(130)
+    run()

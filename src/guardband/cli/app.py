@@ -1,17 +1,14 @@
-"""The application: its commands, and what all of them share when something goes wrong."""
+"""The application: its commands."""
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
 
 from guardband import __version__
-from guardband.cli import console
 from guardband.cli.audit import audit
 from guardband.cli.demo import demo
-from guardband.cli.exit_codes import DONE, REFUSED, STOPPED
 from guardband.cli.export import export
 from guardband.cli.fit import fit
 from guardband.cli.plan import plan
@@ -58,26 +55,3 @@ def root(
 
     No data at hand: `guardband demo`. Every command explains itself: `guardband fit --help`.
     """
-
-
-def main() -> None:
-    """Run the command line: exit code 2, with one line on standard error, for bad input; 130 for Ctrl-C."""
-    console.show_warnings_in_one_line()
-    try:
-        code = app(standalone_mode=False)
-    except (KeyboardInterrupt, typer.Abort):
-        code = STOPPED
-    except SystemExit as end:
-        # Typer exits with 1 where who read our output has gone, such as head: there is nobody to tell.
-        sys.exit(DONE if isinstance(end.__context__, BrokenPipeError) else end.code)
-    except Exception as error:
-        usage = getattr(error, "format_message", None)  # the command line's own errors
-        if usage is None and not isinstance(error, ValueError | TypeError | OSError | ImportError):
-            raise
-        words = " ".join(str(usage() if usage else error).split())
-        if words:  # there are none where help was shown in place of a command
-            console.complain(words)
-        sys.exit(REFUSED)
-    if code == STOPPED:
-        console.complain("stopped; nothing half-written is left behind.")
-    sys.exit(code)

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from guardband.progress import ProgressBar
-from guardband.words import plain
+from guardband.words import plain, visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -45,7 +45,7 @@ class Speaker:
 
     def warn(self, words: str) -> None:
         """Say what to beware of, even if quiet."""
-        print(f"Warning: {words}", file=sys.stderr)
+        print(f"Warning: {visible(words)}", file=sys.stderr)
 
     def tell(self, thing: Any = "") -> None:
         """Say a part of the result in words or as a table, unless it is told as JSON."""
@@ -72,7 +72,11 @@ def _console(is_terminal: bool, stderr: bool) -> Console:
 
 
 def _print(console: Console, thing: Any) -> None:
-    console.print(thing, markup=False, soft_wrap=isinstance(thing, str) and not console.is_terminal)
+    console.print(_shown(thing), markup=False, soft_wrap=isinstance(thing, str) and not console.is_terminal)
+
+
+def _shown(thing: Any) -> Any:
+    return visible(thing) if isinstance(thing, str) else thing
 
 
 def table(*columns: str, title: str | None = None, right: Sequence[int] = ()) -> Table:
@@ -80,9 +84,15 @@ def table(*columns: str, title: str | None = None, right: Sequence[int] = ()) ->
     from rich import box
     from rich.table import Table
 
-    made = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold", pad_edge=False)
+    class VisibleTable(Table):
+        def add_row(self, *cells: Any, **more: Any) -> None:
+            super().add_row(*(_shown(cell) for cell in cells), **more)
+
+    made = VisibleTable(
+        box=box.SIMPLE_HEAD, title=_shown(title), title_justify="left", title_style="bold", pad_edge=False
+    )
     for i, name in enumerate(columns):
-        made.add_column(name, justify="right" if i in right else "left", overflow="fold")
+        made.add_column(_shown(name), justify="right" if i in right else "left", overflow="fold")
     return made
 
 
@@ -95,15 +105,20 @@ def cell(value: Any) -> str:
     return " ".join(str(value).removesuffix(" 00:00:00").split())
 
 
+def in_one_line(message: object) -> str:
+    """Return what somebody else may have written, in one line and with nothing in it that acts on a terminal."""
+    return visible(" ".join(str(message).split()))
+
+
 def complain(message: str) -> None:
     """Say in one line on standard error why a command ends."""
-    print(f"guardband: {message}", file=sys.stderr)
+    print(f"guardband: {in_one_line(message)}", file=sys.stderr)
 
 
 def show_warnings_in_one_line() -> None:
     """Let warnings say what they have to say, without the line of code that they came from."""
 
     def show(message: Any, *about: Any, **more: Any) -> None:
-        print(f"Warning: {' '.join(str(message).split())}", file=sys.stderr)
+        print(f"Warning: {in_one_line(message)}", file=sys.stderr)
 
     warnings.showwarning = show

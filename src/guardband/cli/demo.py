@@ -8,14 +8,14 @@ from typing import Annotated
 import typer
 
 from guardband.cli.console import Speaker, table
-from guardband.cli.options import Quiet
+from guardband.cli.options import LARGEST_SEED, Quiet
 from guardband.cli.paths import make_folder
 
 
 def demo(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for figure and page.")] = Path("demo-output"),
-    rows: Annotated[int, typer.Option(min=100, help="Rows to fit and calibrate on.")] = 20_000,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the data and of the training.")] = 0,
+    rows: Annotated[int, typer.Option(min=100, max=10_000_000, help="Rows to fit and calibrate on.")] = 20_000,
+    seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Seed of the data and of the training.")] = 0,
     quiet: Quiet = False,
 ) -> None:
     """See it work: fit the paper's artificial data, for which the best intervals are known.

@@ -8,7 +8,13 @@ if TYPE_CHECKING:
     from guardband.audit.verdict import VerdictKind
 
 CANNOT_JUDGE = "The rows cannot judge the promise: see the verdict."
-DONE, BROKEN, REFUSED, STOPPED = 0, 1, 2, 130
+
+
+class VerdictCode(int):
+    """The code of a broken promise: a 1 of any other origin must not pass for it."""
+
+
+DONE, BROKEN, REFUSED, FAULT, STOPPED = 0, VerdictCode(1), 2, 3, 130
 
 
 def exit_code(verdict: VerdictKind) -> int:

@@ -13,6 +13,7 @@ import typer
 from guardband.cli.console import Speaker, complain
 from guardband.cli.exit_codes import CANNOT_JUDGE, DONE, REFUSED, exit_code
 from guardband.cli.options import (
+    LARGEST_SEED,
     TABLES,
     Device,
     Json,
@@ -135,7 +136,7 @@ def fit(
             help="Give intervals whole-number ends, or do not; else only if all targets are whole numbers.",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Same seed, same result.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Same seed, same result.")] = 0,
     device: Device = "auto",
     check: Annotated[
         float,

@@ -20,6 +20,8 @@ SheetName = Annotated[
 ]
 TABLES = "CSV (also .gz, .zip), Parquet, Arrow, Excel; several files of one table; - for CSV on standard input."
 
+LARGEST_SEED = 2**32 - 1
+
 
 def names_in(given: Iterable[str]) -> list[str]:
     """Return names that were given one by one or with commas between them.

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 
-from guardband.data.files import STANDARD
+from guardband.data.files import STANDARD, need_room
 
 
 def need_writable(outputs: Sequence[Path | None], inputs: Sequence[str | Path]) -> None:
@@ -44,7 +43,7 @@ def _is_same(path: Path, other: str | Path) -> bool:
 def _need_room(path: Path) -> None:
     """Raise if no file can be made beside a path; only trying tells, since rights do not say all."""
     try:
-        with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", suffix=".part"):
-            pass
+        need_room(path)
     except OSError as error:
-        raise ValueError(f"{path} cannot be written: {error.strerror}.") from None
+        words = f"{path} cannot be written: {error.strerror}." if error.strerror else str(error)
+        raise ValueError(words) from None

@@ -15,6 +15,9 @@ from guardband.cli.options import Json, Quiet
 from guardband.words import confidence_name, level_name
 
 SIZES = (50, 100, 200, 500, 1000, 2000, 5000, 10_000, 50_000)
+MOST_ROWS = 10**12
+SMALLEST = {"level": 1e-6, "delta": 1e-100, "epsilon": 1e-6}
+"""Beyond these, floating point cannot tell the numbers of rows apart that a law asks for."""
 BAR = 30
 FULL, EIGHTHS = "█", "▏▎▍▌▋▊▉"
 
@@ -52,9 +55,11 @@ def plan(
         float | None, typer.Option(help="How far below the level coverage given the data may lie.")
     ] = None,
     rows: Annotated[
-        list[int] | None, typer.Option(min=1, help="Calibration rows that you have; may be repeated.")
+        list[int] | None, typer.Option(min=1, max=MOST_ROWS, help="Calibration rows that you have; may be repeated.")
     ] = None,
-    candidates: Annotated[int, typer.Option(min=1, help="Networks that pav's rule of the paper picks from.")] = 10,
+    candidates: Annotated[
+        int, typer.Option(min=1, max=1_000_000, help="Networks that pav's rule of the paper picks from.")
+    ] = 10,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -68,6 +73,9 @@ def plan(
     `guardband plan --level 0.9 --rows 1000`
     """
     speaker = Speaker(quiet, as_json)
+    for (what, least), value in zip(SMALLEST.items(), (level, delta, epsilon), strict=True):
+        if value is not None and 0 < value < least:
+            raise ValueError(f"--{what} must be at least {least:g}, found {value:g}.")
     needs = needed(level, delta, epsilon, candidates)
     sizes = sorted(set(rows)) if rows else list(SIZES)
     promises = [promise for n in sizes for promise in promised(level, delta, n)]

@@ -36,6 +36,12 @@ def predict(
         bool,
         typer.Option("--unlike", help="Add a column: in which columns a row is unlike all training rows."),
     ] = False,
+    no_formulas: Annotated[
+        bool,
+        typer.Option(
+            "--no-formulas", help="CSV only: put an apostrophe before text that a spreadsheet would run as a formula."
+        ),
+    ] = False,
     sheet: SheetName = None,
     device: Device = "auto",
     quiet: Quiet = False,
@@ -66,6 +72,8 @@ def predict(
     ending = format_of(output)
     if as_json and output == STANDARD:
         raise ValueError("--json and the table cannot both go to standard output: write the table to a file by -o.")
+    if no_formulas and not ending.startswith(".csv"):
+        raise ValueError(f"--no-formulas is for CSV, and {output} is not: remove the option, or write a .csv file.")
     place = None if output == STANDARD else Path(output)
     paths = paths_in(table_paths)
     need_writable((place,), (model_path, *paths))
@@ -82,7 +90,8 @@ def predict(
         some = "1 column is" if len(inputs.extra) == 1 else f"{len(inputs.extra):,} columns are"
         speaker.note(f"{some} no input of the model, and kept: {listed(inputs.extra)}.")
     began = time.monotonic()
-    found, added = _write(model, disk, inputs, levels_in(level) if level else None, unlike, place, ending, speaker)
+    levels = levels_in(level) if level else None
+    found, added = _write(model, disk, inputs, levels, unlike, place, ending, no_formulas, speaker)
     seconds = time.monotonic() - began
     if place is not None:
         speaker.note(f"{found.n:,} rows in {seconds:.1f} s: {place} has {', '.join(added)} beside its own columns.")
@@ -108,9 +117,11 @@ def _write(
     marks_unlike: bool,
     place: Path | None,
     ending: str,
+    no_formulas: bool,
     speaker: Speaker,
 ) -> tuple[Unlike, list[str]]:
     """Write the table; return what is known of its rows, and which columns were added."""
+    from guardband.cli.standard_streams import need_output
     from guardband.cli.stream import predict_into
     from guardband.data.files import write_whole
     from guardband.data.table_writer import open_writer
@@ -122,12 +133,14 @@ def _write(
     def write(path: Path | None) -> None:
         nonlocal found, added
         with (
-            open_writer(path, ending, separator) as writer,
+            open_writer(path, ending, separator, no_formulas) as writer,
             speaker.progress("Predicting", disk.total, in_bytes=disk.is_text) as advance,
         ):
             for until, done in predict_into(writer, model, disk, inputs, level, marks_unlike):
                 found = until
                 advance(done)
+                if path is None:
+                    need_output()
             added = [name for name in writer.names if name not in disk.names]
 
     if place is None:

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
+
+from guardband.cli.console import Speaker
+from guardband.cli.options import LARGEST_SEED
 
 
 class Experiment(StrEnum):
@@ -27,7 +29,7 @@ class Experiment(StrEnum):
 def reproduce(
     experiment: Annotated[Experiment, typer.Argument(help="Which of the paper's experiments, or all of them.")],
     quick: Annotated[bool, typer.Option("--quick", help="A small version, in minutes; every figure says so.")] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of data, splits and training.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Seed of data, splits and training.")] = 0,
     repetitions: Annotated[int | None, typer.Option(min=1, help="Repetitions, in place of 10 or 20.")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, or any name that torch knows.")] = "auto",
     data_dir: Annotated[
@@ -48,7 +50,7 @@ def reproduce(
     from guardband.experiments.reproduce.run import machine, need_data, run
 
     need_packages("experiments", "matplotlib", "pandas", "pyarrow")
-    console = Console()
+    speaker = Speaker()
     about = machine(device)
     cells = []
     for name in EXPERIMENTS if experiment is Experiment.all else (experiment.value,):
@@ -58,7 +60,7 @@ def reproduce(
         except (FileNotFoundError, ModuleNotFoundError) as error:
             if experiment is not Experiment.all:
                 raise
-            console.print(f"Left out: {name}. {error}", highlight=False, markup=False)
+            speaker.tell(f"Left out: {name}. {error}")
         else:
             cells += own
     folder = Folder(output)
@@ -69,10 +71,10 @@ def reproduce(
     try:
         run(cells, folder, seed=seed, device=device, data_dir=data_dir, jobs=jobs)
     except KeyboardInterrupt:
-        console.print(f"Stopped. The same command goes on from the last finished cell in {output}.", highlight=False)
+        speaker.tell(f"Stopped. The same command goes on from the last finished cell in {output}.")
         raise typer.Exit(130) from None
     page, claims = report(folder)
     for claim in claims:
         if claim.verdict != "not run":
-            console.print(f"[bold]{claim.verdict}[/bold]: {claim.text}", highlight=False)
-    console.print(f"\nPage: {page}", highlight=False)
+            speaker.tell(f"{claim.verdict}: {claim.text}")
+    speaker.tell(f"\nPage: {page}")

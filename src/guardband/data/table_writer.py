@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +20,13 @@ if TYPE_CHECKING:
 
 FORMATS = (".csv", ".csv.gz", ".parquet", ".arrow", ".feather")
 COMPRESSION = 6
+_SIGNS = "=+\\-@\uff1d\uff0b\uff0d\uff20"  # the last four are full-width, for which spreadsheets take the others
+FORMULAS = (
+    (rf"([,;|\t\r\n][ \"]*)([{_SIGNS}])", r"\1'\2"),
+    (rf"^([ \"]*[{_SIGNS}]|[\t\r\n])", r"'\1"),
+)
+"""Where a spreadsheet begins a formula, after what it may take for the end of a cell and at the start of one."""
+A_NUMBER = r"^[+-]?(\d+([.,]\d+)*|[.,]\d+)([eE][+-]?\d+)?%?$|^[+-]?(inf|Inf|nan|NaN)$"
 
 
 class Writer(Protocol):
@@ -41,17 +49,18 @@ def format_of(path: str) -> str:
 
 
 @contextmanager
-def open_writer(path: Path | None, ending: str, separator: str = ",") -> Iterator[Writer]:
-    """Open a file for a table, or standard output for None."""
+def open_writer(path: Path | None, ending: str, separator: str = ",", no_formulas: bool = False) -> Iterator[Writer]:
+    """Open a file for a table, or standard output for None; ``no_formulas`` is for CSV alone."""
     if path is None:
-        yield CsvWriter(sys.stdout.buffer, separator)
+        yield CsvWriter(sys.stdout.buffer, separator, no_formulas)
         sys.stdout.buffer.flush()
     elif ending == ".csv":
         with path.open("wb") as file:
-            yield CsvWriter(file, separator)
+            yield CsvWriter(file, separator, no_formulas)
     elif ending == ".csv.gz":
-        with gzip.open(path, "wb", COMPRESSION) as packed:
-            yield CsvWriter(packed, separator)
+        # No name and no time of day inside: the same rows give the same bytes.
+        with path.open("wb") as file, gzip.GzipFile("", "wb", COMPRESSION, file, mtime=0) as packed:
+            yield CsvWriter(packed, separator, no_formulas)
     else:
         writer = ArrowWriter(path, parquet=ending == ".parquet")
         try:
@@ -61,30 +70,34 @@ def open_writer(path: Path | None, ending: str, separator: str = ",") -> Iterato
 
 
 class CsvWriter:
-    """Writes CSV, with quotes around those cells alone that need them."""
+    """Writes CSV, with quotes around those cells alone that need them; if asked, no cell is a formula."""
 
-    def __init__(self, file: BinaryIO | gzip.GzipFile, separator: str) -> None:
-        self._file, self._separator = file, separator
+    def __init__(self, file: BinaryIO | gzip.GzipFile, separator: str, no_formulas: bool = False) -> None:
+        self._file, self._separator, self._no_formulas = file, separator, no_formulas
         self.names: list[str] = []
 
     def write(self, table: pa.Table) -> None:
         """Write more rows, after the names of the columns."""
-        lines = csv_lines(table, self._separator) if len(table) else None
+        lines = csv_lines(table, self._separator, self._no_formulas) if len(table) else None
         if not self.names:
             self.names = table.column_names
+            names = [_harmless_name(name) for name in self.names] if self._no_formulas else self.names
             line = io.StringIO()
-            csv.writer(line, delimiter=self._separator, lineterminator="\n").writerow(self.names)
+            csv.writer(line, delimiter=self._separator, lineterminator="\n").writerow(names)
             self._file.write(line.getvalue().encode())
         if lines is not None:
             self._file.write(lines)
 
 
-def csv_lines(table: pa.Table, separator: str) -> memoryview:
+def csv_lines(table: pa.Table, separator: str, no_formulas: bool = False) -> memoryview:
     """Return the rows as lines of CSV; missing cells are empty."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    columns = [_quoted(_text(name, table[name]), separator) for name in table.column_names]
+    texts = {name: _text(name, table[name]) for name in table.column_names}
+    if no_formulas:
+        texts = {name: _harmless(text, table[name].type) for name, text in texts.items()}
+    columns = [_quoted(text, separator) for text in texts.values()]
     lines = pc.binary_join_element_wise(*columns, separator, null_handling="replace", null_replacement="")
     ended = pc.binary_join_element_wise(lines, "", "\n")
     buffer = (ended.combine_chunks() if isinstance(ended, pa.ChunkedArray) else ended).buffers()[2]
@@ -100,6 +113,26 @@ def _text(name: str, column: Any) -> Any:
         raise ValueError(
             f"The column {name!r} holds {column.type}, which CSV cannot: write Parquet or Arrow, or leave it out."
         ) from None
+
+
+def _harmless(text: Any, kind: Any) -> Any:
+    """Return text with an apostrophe before what a spreadsheet would run; numbers, dates and truth are none of it."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    types = pa.types
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind) or types.is_temporal(kind):
+        return text
+    marked = text
+    for begin, harmless in FORMULAS:
+        marked = pc.replace_substring_regex(marked, begin, harmless)
+    return pc.if_else(pc.match_substring_regex(text, A_NUMBER), text, marked)
+
+
+def _harmless_name(name: str) -> str:
+    for begin, harmless in FORMULAS if not re.search(A_NUMBER, name) else ():
+        name = re.sub(begin, harmless, name)
+    return name
 
 
 def _quoted(column: Any, separator: str) -> Any:

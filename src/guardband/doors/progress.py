@@ -15,7 +15,8 @@ class FitProgress(ProgressBar):
     """
 
     def __init__(self, verbose: bool | None, seconds: float = math.inf) -> None:
-        super().__init__(sys.stderr.isatty() if verbose is None else verbose, "epochs")
+        is_shown = sys.stderr is not None and sys.stderr.isatty() if verbose is None else verbose
+        super().__init__(is_shown, "epochs")
         self._limit = seconds
 
     def __call__(self, what: str, epoch: int, epochs: int) -> None:

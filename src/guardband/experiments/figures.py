@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from guardband.data.files import write_whole
 from guardband.data.packages import need_packages
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def draw_demo(demo: Demo, path: Path) -> Path:
         axes.set_xlabel("β'x")
         axes.legend(frameon=False, fontsize=8)
         axes.spines[["top", "right"]].set_visible(False)
-    figure.savefig(path, dpi=150)
+    write_whole(path, lambda part: figure.savefig(part, format="png", dpi=150))
     return path
 
 

@@ -13,7 +13,8 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from guardband.cli import app, main
+from guardband.cli import main
+from guardband.cli.app import app
 from guardband.experiments.reproduce import cells
 from guardband.experiments.reproduce.cells import Cell
 from guardband.experiments.reproduce.contest import contest

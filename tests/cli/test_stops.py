@@ -1,0 +1,110 @@
+"""Ctrl-C, SIGTERM and SIGHUP end a command with 130 and one line, and leave nothing half-written."""
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+LINE = "guardband: stopped; nothing half-written is left behind.\n"
+BEGIN = """
+import os, signal, sys
+from pathlib import Path
+import guardband.cli.process as process
+from guardband.data import files
+from guardband.data.files import write_whole
+which = signal.Signals(int(sys.argv[1]))
+sys.argv = ["guardband", "plan", "--json"]
+def send(): os.kill(os.getpid(), which)
+def during(work):
+    import guardband.cli.plan as plan
+    plan.needed = lambda *_: work() or []
+def slow(part):
+    part.write_text("half")
+    send()
+    for _ in range(10**9): pass
+"""
+CASES = {
+    "while a file is written": "during(lambda: write_whole(Path('out'), slow))",
+    "while a folder is tried": "during(lambda: files.need_room(Path('out'))); files._lock = lambda handle: send()",
+    "twice": """
+unlink = Path.unlink
+def again(path, **more):
+    send()
+    unlink(path, **more)
+Path.unlink = again
+during(lambda: write_whole(Path('out'), slow))""",
+    "while packages load": """
+class Finder:
+    def find_spec(self, name, *_):
+        if name == "guardband.cli.app": send()
+sys.meta_path.insert(0, Finder())""",
+    "where Python drops what is raised": """
+class Dropped:
+    def __del__(self): send(); sum(range(1000))
+during(lambda: write_whole(Path('out'), lambda part: [Dropped(), None].pop(0) and None or slow_end(part)))
+def slow_end(part):
+    for _ in range(10**9): pass""",
+    "while the end is told": """
+complain = process.complain
+def late(words):
+    complain(words)
+    if words != process.STOPPED_WORDS: send()
+process.complain = late
+during(lambda: 1 / 0)""",
+}
+
+
+def run(code, which, folder, **more):
+    program = [sys.executable, "-c", f"{BEGIN}\n{code}\nprocess.main()", str(int(which))]
+    return subprocess.run(program, capture_output=True, text=True, cwd=folder, **more)
+
+
+@pytest.mark.parametrize(
+    ("name", "which"),
+    [(name, signal.SIGTERM) for name in CASES]
+    + [("while a file is written", signal.SIGINT), ("while a file is written", signal.SIGHUP)]
+    + [("twice", signal.SIGINT)],
+)
+def test_a_signal_ends_a_command_in_one_line(tmp_path, name, which):
+    (tmp_path / "old").write_text("old")
+    done = run(CASES[name], which, tmp_path)
+    assert done.returncode == 130, done
+    assert done.stdout == ""
+    assert done.stderr.endswith(LINE)
+    if name != "while the end is told":
+        assert done.stderr == LINE
+    assert [path.name for path in tmp_path.iterdir()] == ["old"]
+
+
+def test_who_asked_to_go_on_after_hanging_up_goes_on(tmp_path):
+    """``nohup`` ignores the signal before it starts a command."""
+    done = run("during(send)", signal.SIGHUP, tmp_path, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("{")
+
+
+def test_a_child_that_was_forked_ends_as_any_process_does(tmp_path):
+    code = """
+def work():
+    child = os.fork()
+    if not child:
+        send()
+        sum(range(10**9))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -which
+during(work)"""
+    done = run(code, signal.SIGTERM, tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_signals_after_the_command_change_nothing(tmp_path):
+    done = run("import atexit\natexit.register(send)\nduring(lambda: None)", signal.SIGTERM, tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_handlers_are_put_back(command):
+    before = [signal.getsignal(which) for which in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
+    streams = sys.stdin, sys.stdout, sys.stderr, sys.unraisablehook
+    assert command("--version").code == 0
+    assert before == [signal.getsignal(which) for which in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
+    assert streams == (sys.stdin, sys.stdout, sys.stderr, sys.unraisablehook)
