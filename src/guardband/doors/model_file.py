@@ -174,8 +174,10 @@ def read_report(path: str | os.PathLike[str]) -> dict[str, Any] | None:
         if not isinstance(document, dict):
             raise ValueError("it is no JSON object")
     except (ValueError, RecursionError, zlib.error) as error:
-        why = f"{path} holds a report that this version of guardband cannot read: {reason(error)}."
-        raise ModelFileError(f"{why} {AGAIN}") from error
+        raise ModelFileError(
+            f"{path} holds a report that this version of guardband cannot read: {reason(error)}. Make a new one with "
+            "`guardband audit MODEL TABLE --report PAGE`."
+        ) from error
     return document
 
 
