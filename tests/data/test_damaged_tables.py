@@ -6,6 +6,7 @@ the only reason why some of these are read.
 
 import gzip
 import json
+import struct
 import subprocess
 import sys
 import zipfile
@@ -247,6 +248,33 @@ def test_the_depth_is_that_of_files_which_others_write(tmp_path, depth):
     else:
         with pytest.raises(UnreadableError, match="nested more than 100 deep"):
             open_table(str(path))
+
+
+def test_a_list_without_end_in_a_parquet_file_is_not_followed(tmp_path):
+    """A map of 2^60 pairs of booleans, in a file of 24 bytes; each pair takes a byte at least."""
+    footer = b"\x1b" + b"\x80" * 8 + b"\x10" + b"\x11" + b"\0"
+    path = tmp_path / "t.parquet"
+    path.write_bytes(b"PAR1" + footer + len(footer).to_bytes(4, "little") + b"PAR1")
+    with pytest.raises(UnreadableError, match="begins as Parquet, but cannot be read"):
+        open_table(str(path))
+
+
+def test_one_batch_of_an_arrow_file_is_not_listed_often(tmp_path):
+    """Else a file of 2 MB, half of it one batch and half a list of it, takes hours to open."""
+    path = arrow_file_of(tmp_path / "t", 100, 4)
+    whole = path.read_bytes()
+    length = int.from_bytes(whole[-10:-6], "little")
+    footer = whole[-10 - length : -10]
+    with path.open("rb") as file:
+        known = arrow_file._Table.root(footer).structs(3, "qi4xq")
+        assert len(arrow_file.batches_in(file, "t")) == 4
+    first, *others = (struct.pack("<qi4xq", *block) for block in known)
+    for other in others:
+        footer = footer.replace(other, struct.pack("<qi4xq", known[0][0], known[0][1], known[0][2] * 4))
+    footer = footer.replace(first, struct.pack("<qi4xq", known[0][0], known[0][1], known[0][2] * 4))
+    path.write_bytes(whole[: -10 - length] + footer + whole[-10:])
+    with pytest.raises(UnreadableError, match="begins as Arrow, but cannot be read: its batches overlap"):
+        open_table(str(path))
 
 
 def test_a_category_that_is_a_long_text_is_not_written_out(tmp_path, monkeypatch):

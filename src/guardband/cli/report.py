@@ -59,6 +59,8 @@ def _of_model(source: Path, output: Path | None, figures: Path | None) -> tuple[
     except ModelFileError as error:
         raise ModelFileError(f"{source}: {error}") from None
     page, drawn = output or source.with_suffix(".html"), []
+    if output is None:
+        _need_no_link(page, "name the page by -o")
     need_writable((page,), (source,))
     if figures is not None:
         from guardband.report.figures import write_figures
@@ -78,6 +80,8 @@ def _of_run(source: Path, output: Path | None, figures: Path | None) -> tuple[Pa
     if not (source / "run.json").exists():
         raise ValueError(f"{source} is no folder of `guardband reproduce`: it has no run.json.")
     need_writable((output,), (source / "run.json",))
+    for path in sorted(source.rglob("*")):
+        _need_no_link(path, "replace it by what it leads to")
     if figures is not None:
         make_folder(figures)
     Folder(source).about()
@@ -95,3 +99,9 @@ def _of_run(source: Path, output: Path | None, figures: Path | None) -> tuple[Pa
         for path in drawn:
             shutil.copyfile(source / "figures" / path.name, path)
     return output or page, drawn
+
+
+def _need_no_link(path: Path, otherwise: str) -> None:
+    """Raise if a file that nobody named is a link: a folder may come from a stranger, and lead to any file of ours."""
+    if path.is_symlink():
+        raise ValueError(f"{path} is a link, and the file that it leads to could be lost: {otherwise}.")

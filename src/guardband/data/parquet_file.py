@@ -118,8 +118,8 @@ class _Reader:
             count = self._number()
             kinds = self._byte() if count else 0
             for _ in range(count):
-                self._skip(kinds >> 4)
-                self._skip(kinds & 15)
+                for inner in (kinds >> 4, kinds & 15):
+                    self._skip(BYTE if inner in (TRUE, FALSE) else inner)
         elif kind == STRUCT:
             field = 0
             while head := self._byte():
