@@ -212,8 +212,11 @@ def test_parts_of_a_table_are_tested_once(tmp_path, monkeypatch):
     assert len(tested) == 8
 
 
-def nested(depth):
-    """Return a Parquet file without rows, written by hand: a column within so many groups."""
+def nested(depth, schema=b"\x19"):
+    """Return a Parquet file without rows, written by hand: a column within so many groups.
+
+    ``schema`` is what stands before the list of columns: by default the number and type of its field.
+    """
 
     def element(name, more):
         return bytes([0x35, 2, 0x18, len(name)]) + name + more + b"\0"
@@ -221,7 +224,7 @@ def nested(depth):
     group, leaf = element(b"a", b"\x15\x02"), bytes([0x15, 2, 0x25, 2, 0x18, 1]) + b"z\0"
     count = depth + 2
     size = bytes([count & 127 | 128, count >> 7 & 127 | 128, count >> 14])
-    footer = b"\x15\x02\x19\xfc" + size + group * (depth + 1) + leaf + b"\x16\0\x19\x0c\0"
+    footer = b"\x15\x02" + schema + b"\xfc" + size + group * (depth + 1) + leaf + b"\x16\0\x19\x0c\0"
     return b"PAR1" + footer + len(footer).to_bytes(4, "little") + b"PAR1"
 
 
@@ -234,6 +237,23 @@ def test_columns_nested_too_deep_are_refused_before_they_end_the_process(tmp_pat
         path.write_bytes(nested(depth))
         with pytest.raises(UnreadableError, match="nested more than 100 deep"):
             open_table(str(path))
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        b"\x09\x04",  # the field's number in full
+        b"\x09\x84\x80\x08",  # the same and 2 ** 16
+        b"\x09\xff\x01\xf0\x80\x80\x80\x80\x20" + b"\x09\x04",  # after a list of 2 ** 32 * 2, which is none
+    ],
+)
+def test_numbers_of_fields_and_sizes_are_cut_as_arrow_cuts_them(tmp_path, schema):
+    path = tmp_path / "t.parquet"
+    path.write_bytes(nested(90, schema))
+    assert parquet.read_schema(path).names == ["a"]
+    path.write_bytes(nested(101, schema))
+    with pytest.raises(UnreadableError, match="nested more than 100 deep"):
+        open_table(str(path))
 
 
 @pytest.mark.parametrize("depth", [3, 80, 98, 101, 150])

@@ -133,6 +133,14 @@ def is_frame(values: Any) -> bool:
     return isinstance(nw.from_native(values, eager_only=True, pass_through=True), nw.DataFrame)
 
 
+def take_columns(values: Any, names: Sequence[str]) -> Any:
+    """Return the columns of a table that are named, in this order, as what it is; what has no names stays as it is."""
+    frame = nw.from_native(values, eager_only=True, pass_through=True)
+    if not isinstance(frame, nw.DataFrame) or tuple(frame.columns) == tuple(names):
+        return values
+    return frame.select(list(names)).to_native()
+
+
 def take_rows(values: Any, rows: NDArray[np.intp]) -> Any:
     """Return some rows of a table, a series or an array, as what it is; None is none of any rows."""
     if values is None:

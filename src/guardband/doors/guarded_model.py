@@ -19,7 +19,7 @@ from guardband.data.encoder import TableEncoder
 from guardband.data.fingerprint import Prints, fingerprints, refuse_overlap
 from guardband.data.labelled_rows import Belonging, LabelledRows, column_target
 from guardband.data.reference import Reference
-from guardband.data.table import Table, is_frame, read_table
+from guardband.data.table import Table, is_frame, read_table, take_columns
 from guardband.data.target import Target
 from guardband.data.used_rows import UsedRows
 from guardband.doors.bands import refuse_faults
@@ -106,7 +106,7 @@ class GuardedModel(Judged):
     ) -> Intervals:
         """Return the ``Intervals`` of new rows, at other levels if asked for."""
         calibrated, table = self.calibration_.at(confidence_level, alpha), self.read_rows(X)
-        ends = calibrated.ends(self._bands.predict(X, table.n_rows), context_of(table))
+        ends = calibrated.ends(self._predicted(X, table), context_of(table))
         return calibrated.intervals(ends, index=table.index, input_names=(*table.names, *table.extra))
 
     def made_by(self) -> list[tuple[str, str]]:
@@ -130,7 +130,11 @@ class GuardedModel(Judged):
     def outputs(self, X: Any, table: Table) -> tuple[Predicted, NDArray[np.float32]]:
         """Return what the model predicts for rows that ``read_rows`` returned, and their columns as numbers."""
         inputs = self._encoder.encode(table)
-        return self._bands.predict(X, table.n_rows), inputs[:, : inputs.shape[1] - len(self._encoder.sizes)]
+        return self._predicted(X, table), inputs[:, : inputs.shape[1] - len(self._encoder.sizes)]
+
+    def _predicted(self, X: Any, table: Table) -> Predicted:
+        """Ask the model, which may find columns by their place, with those of the calibration rows in their order."""
+        return self._bands.predict(X if self._names is None else take_columns(X, self._names), table.n_rows)
 
 
 def calibrate_model(

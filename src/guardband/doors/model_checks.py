@@ -102,15 +102,19 @@ def check_weights(weights: State, like: Mapping[str, Tensor], members: int) -> N
 def check_finite(state: Mapping[str, Tensor], like: Mapping[str, Tensor]) -> None:
     """Raise if there is an infinity or NaN where the network as it was built has none.
 
-    A network of the user's own may hold infinities, as in the mask of an attention.
+    A network of the user's own may hold infinities, as in the mask of an attention, or NaN for what is not known.
     """
     for name, t in state.items():
         if t.is_floating_point() or t.is_complex():
             odd = ~torch.isfinite(t)
             # only then is the other one looked at, which may lie on another device
             if odd.any():
-                same = torch.equal(t[odd], like[name].to(t)[odd]) if like[name].shape == t.shape else False
+                same = like[name].shape == t.shape and _alike(t[odd], like[name].to(t)[odd])
                 _demand(same, f"{name} holds infinity or NaN")
+
+
+def _alike(a: Tensor, b: Tensor) -> bool:
+    return bool(((a == b) | (a.isnan() & b.isnan())).all())
 
 
 @torch.no_grad()

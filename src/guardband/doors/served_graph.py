@@ -102,6 +102,8 @@ class ServedGraph:
         ):
             wanted = ", ".join("any" if size is None else str(size) for size in expected)
             raise ValueError(f"The model takes rows of the shape ({wanted}), found {rows.shape[1:]}. Change the rows.")
+        if not len(rows):  # which end the process in some of onnxruntime's operations, such as LSTM
+            return (np.empty(0, np.float32),) * 3
         try:
             lower, point, upper = self._session.run(list(OUTPUTS), {self._input: rows})
         except Exception as error:
