@@ -9,11 +9,10 @@ from guardband.cli.console import complain, show_warnings_in_one_line
 from guardband.cli.exit_codes import BROKEN, DONE, FAULT, REFUSED, STOPPED, VerdictCode
 from guardband.cli.faults import explained, threads_fail_in_one_line
 from guardband.cli.standard_streams import ERROR, OutputLostError, open_standard_streams, output_failure
-from guardband.cli.stops import Stops
+from guardband.cli.stops import STOPPED_WORDS, Stops
 from guardband.data.files import remove_unfinished
 
 SHOW_CURSOR = "\x1b[?25h"
-STOPPED_WORDS = "stopped; nothing half-written is left behind."
 
 
 def main() -> None:
