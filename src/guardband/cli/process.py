@@ -35,6 +35,8 @@ def _outcome() -> tuple[int, str]:
     """Run the command that was asked for; return its exit code, and why it failed."""
     try:
         show_warnings_in_one_line()
+        if _is_nowhere():
+            return REFUSED, "The folder that this runs in was removed: change to another one."
         from guardband.cli.app import app  # takes a moment, in which signals are heard
 
         code = app(standalone_mode=False)
@@ -56,6 +58,15 @@ def _outcome() -> tuple[int, str]:
     if code not in (None, DONE, BROKEN, REFUSED, FAULT, STOPPED):
         return FAULT, f"This is guardband's own fault: it ended with the exit code {code}. Please report it."
     return code or DONE, STOPPED_WORDS if code == STOPPED else ""
+
+
+def _is_nowhere() -> bool:
+    """Return whether there is no current folder any more, for which the numerics below torch end the process."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def _end(code: int, words: str) -> int:
