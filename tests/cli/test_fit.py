@@ -79,6 +79,13 @@ def test_roles_of_columns(command, here):
     assert "Wien" in (here / "t.html").read_text()
 
 
+def test_an_infinite_weight_is_named(command, here):
+    table = small_table().append_column("w", pa.array([1.0] * 7 + [np.inf] + [1.0] * 492))
+    parquet.write_table(table, here / "t.parquet")
+    said = command("fit", "t.parquet", "-t", "price", "--weight", "w", "--preset", "fast", "-q")
+    assert "The column 'w' must hold finite numbers, found inf in row 8 of t.parquet" in said.complaint
+
+
 def test_split_by_time_keeps_the_latest_rows_apart(command, here, monkeypatch):
     parquet.write_table(small_table(), here / "t.parquet")
     seen = {}

@@ -202,6 +202,8 @@ def fit(
         raise ValueError(f"{disk.label} has no columns to learn from besides the target.")
     rows = _read(disk, features, target, speaker, group=group, time=time, weight=weight, split_by=keys)
     _check_target(model, rows)
+    if weight is not None:
+        rows.numbers(weight)  # whichever part a row would fall into, its weight must be one
     if time is not None and not split_by_time:
         speaker.note(IN_TIME)
     parts = _split(rows, model, check, seed, split_by_time)
