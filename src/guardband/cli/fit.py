@@ -27,6 +27,7 @@ from guardband.cli.options import (
 )
 from guardband.cli.paths import need_writable
 from guardband.methods.registry import method_names
+from guardband.words import visible
 
 if TYPE_CHECKING:
     from guardband.audit.evidence import Evidence
@@ -209,7 +210,12 @@ def fit(
     parts = _split(rows, model, check, seed, split_by_time)
     started = monotonic()
     _train(model, parts)
-    about = {"source": disk.label, "dropped": dropped, "seed": seed, "seconds": round(monotonic() - started, 1)}
+    about = {
+        "source": visible(disk.label),
+        "dropped": dropped,
+        "seed": seed,
+        "seconds": round(monotonic() - started, 1),
+    }
     _finish(model, rows, parts, output, page, speaker, about)
 
 
