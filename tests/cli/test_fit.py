@@ -87,6 +87,12 @@ def test_an_infinite_weight_is_named(command, here):
     assert "The column 'w' must hold finite numbers, found inf in row 8 of t.parquet" in said.complaint
 
 
+def test_weights_that_are_all_zero_are_bad_input(command, here):
+    parquet.write_table(small_table().append_column("w", pa.array([0.0] * 500)), here / "t.parquet")
+    said = command("fit", "t.parquet", "-t", "price", "--weight", "w", "--preset", "fast", "-q")
+    assert "Sample weights must contain at least one non-zero number." in said.complaint
+
+
 def test_a_table_may_have_a_name_that_is_no_text(command, here):
     name = os.fsdecode(b"s\xff.csv")
     with (here / name).open("wb") as file:
