@@ -163,3 +163,15 @@ def test_the_policy_alone_stops_what_is_put_into_a_page_by_hand(browser, listene
     path.write_text(path.read_text(encoding="utf-8").replace(forbidding, ""), encoding="utf-8")
     visited(browser, path, url, until=lambda: set(asked) >= PATHS)
     assert set(asked) == PATHS | {"/end"}
+
+
+def test_a_page_promises_what_its_model_does(tmp_path, monkeypatch):
+    document = documents()["entities"] | {"promise": "99.99% guaranteed", "level": 0.9999}
+    source = forged(tmp_path, document)
+    monkeypatch.setattr("sys.argv", ["guardband", "report", str(source)])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert not end.value.code
+    page = (tmp_path / "m.html").read_text(encoding="utf-8")
+    assert "99.99%" not in page
+    assert fitted().certificate_.promise.headline("conf-nn") in page

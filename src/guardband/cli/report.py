@@ -43,8 +43,9 @@ def report(
 
 
 def _of_model(source: Path, output: Path | None, figures: Path | None) -> tuple[Path, list[Path]]:
-    from guardband.doors.model_file import read_report
+    from guardband.doors.model_file import read_certificate, read_report
     from guardband.exceptions import ModelFileError
+    from guardband.report.document import promised
     from guardband.report.page import write_report
     from guardband.report.schema import checked
 
@@ -54,8 +55,11 @@ def _of_model(source: Path, output: Path | None, figures: Path | None) -> tuple[
             f"{source} keeps no report, since it was not written by `guardband fit`: judge it on labelled rows by "
             "`guardband audit MODEL TABLE --report PAGE`."
         )
+    certificate = read_certificate(source)
+    # The page promises what the model does, whatever its stored report says.
+    own = {} if certificate is None else promised(certificate)
     try:
-        document = checked(stored)
+        document = checked({**checked(stored), **own})
     except ModelFileError as error:
         raise ModelFileError(f"{source}: {error}") from None
     page, drawn = output or source.with_suffix(".html"), []

@@ -52,7 +52,10 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
             raise _no_room(error, path) from None
         if old is not None:
             os.chmod(part, mode)
-        os.replace(part, place)
+        try:
+            os.replace(part, place)
+        except OSError as error:
+            raise OSError(f"{path} cannot be replaced: {error.strerror}. Write to another file.") from None
         _sync_folder(place.parent)
 
 

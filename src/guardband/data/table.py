@@ -17,6 +17,7 @@ from guardband.data.text_cells import DAY_US, MISSING, days, number_in
 from guardband.words import listed
 
 Cell = str | float | None
+LARGEST = 1e300
 
 
 @dataclass(frozen=True)
@@ -126,6 +127,18 @@ def _chosen(
     frame = frame.with_columns(nw.lit(None, nw.String).alias(name) for name in absent)
     known = set(names)
     return frame.select(list(names)), tuple(name for name in given if name not in known)
+
+
+def refuse_huge(table: Table) -> None:
+    """Raise if numbers are so large that sums of them would overflow."""
+    for column in table.columns:
+        if not column.has_cells and column.values.dtype.kind == "f" and len(column.values):
+            worst = float(np.fmax.reduce(np.abs(column.values), initial=0.0))
+            if worst > LARGEST:
+                raise ValueError(
+                    f"The column {column.name!r} holds {worst:g}, which is too large to compute with. Correct it, or "
+                    "leave the column out."
+                )
 
 
 def is_frame(values: Any) -> bool:

@@ -12,6 +12,7 @@ import numbers
 import os
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -156,6 +157,14 @@ def load(
         why = f"{path} does not hold what this version of guardband can use: {reason(error)}."
         raise ModelFileError(f"{why} {check}") from error
     return model
+
+
+def read_certificate(path: str | os.PathLike[str]) -> Certificate | None:
+    """Return the certificate in a model file; None if there is none, or if its promise is of the user's own kind."""
+    entries, _ = read(path)
+    with suppress(KeyError, ValueError, TypeError):
+        return Certificate.from_dict(entries["certificate"])
+    return None
 
 
 def read_report(path: str | os.PathLike[str]) -> dict[str, Any] | None:

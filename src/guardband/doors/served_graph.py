@@ -110,6 +110,8 @@ class ServedGraph:
             raise self._unusable("holds a graph that cannot be computed for these rows") from error
         if not all(isinstance(end, np.ndarray) and end.shape == (len(rows),) for end in (lower, point, upper)):
             raise self._unusable("does not give one interval for each row")
+        if np.isnan(lower).any() or np.isnan(upper).any():  # guardband's own graphs give infinity there
+            raise self._unusable("gives ends of intervals that are no numbers")
         return lower, point, upper
 
     def _refuse_foreign(self, body: bytes) -> None:
