@@ -20,6 +20,7 @@ import guardband as gb
 from forged_models import (
     NETWORKS,
     PLAIN,
+    QUICK,
     entry_mutants,
     forged,
     gaussian,
@@ -255,3 +256,10 @@ def test_a_model_that_could_not_be_loaded_is_not_saved(tmp_path):
     with pytest.raises(ValueError, match="malformed"):
         save(model, tmp_path / "m")
     assert not (tmp_path / "m").exists()
+
+
+def test_a_network_too_deep_for_a_bound_is_loaded_all_the_same(tmp_path):
+    X, y = numbers()
+    model = gb.IntervalRegressor(**QUICK | {"hidden": (64,) * 60}).fit(X, y)
+    model.save(tmp_path / "m")
+    np.testing.assert_array_equal(gb.load(tmp_path / "m").predict(X), model.predict(X))
