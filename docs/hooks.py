@@ -60,7 +60,7 @@ def options(name: str) -> str:
     """Return the arguments and options of a command as a Markdown table."""
     from typer.main import get_command
 
-    from guardband.cli import app
+    from guardband.cli.app import app
 
     command = get_command(app).commands[name]
     context = command.make_context(f"guardband {name}", [], resilient_parsing=True)

@@ -45,7 +45,7 @@ def fitted_by_every_rule(seed, monkeypatch):
     first, *others = RULES
     models = {first: fitted("pav", seed, rule=first, taus=GRID)}
     with monkeypatch.context() as patch:
-        patch.setattr("guardband.doors.table.learn", lambda *_, **__: [models[first].fitted_.learned])
+        patch.setattr("guardband.doors.fit_rows.learn", lambda *_, **__: [models[first].fitted_.learned])
         return models | {rule: fitted("pav", seed, rule=rule, taus=GRID) for rule in others}
 
 

@@ -28,7 +28,7 @@ import guardband.cli.app
 import guardband.doors.export
 import guardband.doors.table
 import guardband.report.page  # noqa: F401
-from guardband.cli import main as cli_main
+from guardband.cli import program as cli_main
 
 torch.set_num_threads(1)
 

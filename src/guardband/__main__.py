@@ -1,5 +1,5 @@
 """``python -m guardband``: the command line."""
 
-from guardband.cli import main
+from guardband.cli import program
 
-main()
+program()

@@ -1,8 +1,13 @@
+import zlib
+
+import numpy as np
 import pytest
+import torch
 from pyarrow import csv, parquet
 
 import guardband as gb
 from cli_tables import small_table
+from guardband.doors.file_format import read, write
 
 pytest.importorskip("guardband.report.page")
 
@@ -126,3 +131,29 @@ def test_a_model_without_a_promise_cannot_be_judged(command, fitted, tmp_path):
     assert said.code == 2
     assert said.err.startswith("guardband: Cannot judge: nothing is promised. ")
     assert said.out.startswith("Cannot judge: nothing is promised. ")
+
+
+def forged(source, path, text):
+    """Write a model as an intruder would, with this as its report."""
+    entries, tensors = read(source)
+    packed = np.frombuffer(zlib.compress(text.encode()), dtype=np.uint8)
+    write(path, entries, tensors | {"report": torch.from_numpy(packed.copy())})
+    return path
+
+
+ORIGINS = [
+    "null",
+    "[1]",
+    '"text"',
+    '{"target": ["price"]}',
+    '{"target": "price", "seconds": NaN}',
+    '{"seconds": 1e999}',
+]
+
+
+@pytest.mark.parametrize("origin", ORIGINS)
+def test_an_origin_that_somebody_else_wrote_says_nothing(command, fitted, tmp_path, origin):
+    model = forged(fitted / "m.guardband", tmp_path / "m.guardband", f'{{"origin": {origin}}}')
+    said = command("audit", model, fitted / "new.csv", "--recalibrate", tmp_path / "new.guardband", "--json")
+    assert said.code == 0, said.err
+    assert said.json["verdict"] == "consistent"

@@ -60,7 +60,7 @@ def test_a_fault_is_one_line_and_exit_code_3(command, monkeypatch, words):
         (own("raise ValueError('Give another.')"), "Give another."),
         (own("raise TypeError('Give another.')"), "Give another."),
         (own("raise ImportError('Install it.')"), "Install it."),
-        (raises(FileNotFoundError(2, "No such file", "x")), "[Errno 2] No such file: 'x'"),
+        (raises(FileNotFoundError(2, "No such file", "x")), "x: No such file. Check the path and your rights to it."),
         (raises(UserWarning("As -W error wants it.")), "As -W error wants it."),
         (raises(SystemExit("Words.")), "Words."),
     ],

@@ -1,4 +1,5 @@
 import json
+import os
 import zipfile
 from dataclasses import replace
 
@@ -77,6 +78,30 @@ def test_roles_of_columns(command, here):
     assert "Rows in order of time often are not" in said.err
     assert gb.load(here / "t.guardband").feature_names_in_.tolist() == ["size", "day"]
     assert "Wien" in (here / "t.html").read_text()
+
+
+def test_an_infinite_weight_is_named(command, here):
+    table = small_table().append_column("w", pa.array([1.0] * 7 + [np.inf] + [1.0] * 492))
+    parquet.write_table(table, here / "t.parquet")
+    said = command("fit", "t.parquet", "-t", "price", "--weight", "w", "--preset", "fast", "-q")
+    assert "The column 'w' must hold finite numbers, found inf in row 8 of t.parquet" in said.complaint
+
+
+def test_weights_that_are_all_zero_are_bad_input(command, here):
+    parquet.write_table(small_table().append_column("w", pa.array([0.0] * 500)), here / "t.parquet")
+    said = command("fit", "t.parquet", "-t", "price", "--weight", "w", "--preset", "fast", "-q")
+    assert "Sample weights must contain at least one non-zero number." in said.complaint
+
+
+def test_a_table_may_have_a_name_that_is_no_text(command, here):
+    name = os.fsdecode(b"s\xff.csv")
+    with (here / name).open("wb") as file:
+        csv.write_csv(small_table(), file)
+    said = command("fit", name, "-t", "price", "--preset", "fast", "-q")
+    assert said.code == 0, said.err
+    model = os.fsdecode(b"s\xff.guardband")
+    assert "s\\udcff.csv" in (here / os.fsdecode(b"s\xff.html")).read_text()
+    assert command("report", model, "-o", "again.html").code == 0
 
 
 def test_split_by_time_keeps_the_latest_rows_apart(command, here, monkeypatch):

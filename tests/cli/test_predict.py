@@ -1,6 +1,7 @@
 import csv
 import gzip
 import io
+import os
 import subprocess
 import sys
 import zipfile
@@ -90,6 +91,15 @@ def test_levels_have_columns_of_their_own(command, small_model):
     said = command("predict", small_model.model_path, small_model.path, "--level", "0.5,0.8", "-q")
     assert list(rows_of(said.out)[0])[-5:] == ["point", "lower_0.5", "upper_0.5", "lower_0.8", "upper_0.8"]
     assert said.err == ""
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "arrow"])
+def test_an_output_may_have_a_name_that_is_no_text(command, small_model, tmp_path, ending):
+    out = tmp_path / os.fsdecode(b"o\xff." + ending.encode())
+    said = command("predict", small_model.model_path, small_model.path, "-o", out, "-q")
+    assert said.code == 0, said.err
+    assert [path.name for path in tmp_path.iterdir()] == [out.name]
+    assert out.stat().st_size > 0
 
 
 def test_names_that_are_taken_get_a_prefix(command, small_model, tmp_path):

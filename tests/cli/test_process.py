@@ -53,6 +53,15 @@ def test_remarks_that_cannot_be_written_change_no_exit_code(redirect):
     assert process(["plan"], redirect).returncode == 0
 
 
+def test_a_current_folder_that_was_removed_is_a_sentence(small_model, tmp_path):
+    """Libraries below torch would end the process, with a line of their own."""
+    (tmp_path / "gone").mkdir()
+    arguments = ["predict", small_model.model_path, small_model.path]
+    done = process(arguments, "", cwd=tmp_path / "gone", preexec_fn=(tmp_path / "gone").rmdir)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines()[-1] == "guardband: The folder that this runs in was removed: change to another one."
+
+
 def test_closed_standard_input_is_a_sentence(small_model):
     done = process(["predict", small_model.model_path, "-"], "<&-")
     assert (done.returncode, done.stdout) == (2, "")

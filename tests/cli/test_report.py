@@ -92,3 +92,26 @@ def test_a_damaged_report_is_one_line_and_nothing_is_written(command, tmp_path, 
     assert "guardband audit MODEL TABLE --report PAGE" in said
     assert len(said) < 600
     assert [path.name for path in tmp_path.iterdir()] == ["m.guardband"]
+
+
+@pytest.mark.parametrize("name", ["index.html", "summary.md", "figures"])
+def test_links_in_the_folder_of_a_run_are_not_followed(command, tmp_path, name):
+    run, own = tmp_path / "run", tmp_path / "own"
+    run.mkdir()
+    (run / "run.json").write_text(json.dumps({"settings": {"seed": 0, "quick": True, "repetitions": 2}, "runs": []}))
+    own.write_text("precious")
+    (run / name).symlink_to(own)
+    assert f"{name} is a link" in command("report", run).complaint
+    assert own.read_text() == "precious"
+
+
+def test_a_link_beside_a_model_is_written_only_if_it_is_named(command, tmp_path, small_model):
+    from guardband.doors.model_file import save
+
+    save(small_model.model, tmp_path / "m.guardband", report=documents()["unchecked"])
+    (tmp_path / "own").write_text("precious")
+    (tmp_path / "m.html").symlink_to(tmp_path / "own")
+    assert "m.html is a link" in command("report", tmp_path / "m.guardband").complaint
+    assert (tmp_path / "own").read_text() == "precious"
+    assert command("report", tmp_path / "m.guardband", "-o", tmp_path / "m.html").code == 0
+    assert (tmp_path / "own").read_text().startswith("<!doctype html>")

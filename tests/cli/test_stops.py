@@ -77,6 +77,49 @@ def test_a_signal_ends_a_command_in_one_line(tmp_path, name, which):
     assert [path.name for path in tmp_path.iterdir()] == ["old"]
 
 
+@pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM])
+def test_python_does_not_kill_itself_for_what_was_caught(tmp_path, which):
+    """It would if the signal was heard while a string is executed, which dataclasses do, and a module is run by -m."""
+    string = "send()\\nfor _ in range(10**9): pass"
+    (tmp_path / "module.py").write_text(f'{BEGIN}during(lambda: exec("{string}"))\nprocess.main()')
+    program = [sys.executable, "-m", "module", str(int(which))]
+    done = subprocess.run(program, capture_output=True, text=True, cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", LINE)
+
+
+PROGRAM = """
+import os, signal, sys
+from guardband.cli import program
+which = signal.Signals(int(sys.argv[1]))
+sys.argv = ["guardband", "plan", "--json"]
+def send(): os.kill(os.getpid(), which)
+"""
+
+
+@pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_program_is_stopped_by_a_signal_before_it_has_begun(tmp_path, which):
+    code = """
+class Finder:
+    def find_spec(self, name, *_):
+        if name == "guardband.cli.process":
+            try: send()
+            except KeyboardInterrupt: raise SyntaxError  # as Python does where a name of a character is looked up
+sys.meta_path.insert(0, Finder())
+program()"""
+    program = [sys.executable, "-c", PROGRAM + code, str(int(which))]
+    done = subprocess.run(program, capture_output=True, text=True, cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", LINE)
+
+
+@pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_program_that_is_done_is_not_stopped_any_more(tmp_path, which):
+    code = "leave = sys.exit\nsys.exit = lambda code: (send(), leave(code))\nprogram()"
+    program = [sys.executable, "-c", PROGRAM + code, str(int(which))]
+    done = subprocess.run(program, capture_output=True, text=True, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("{")
+
+
 def test_who_asked_to_go_on_after_hanging_up_goes_on(tmp_path):
     """``nohup`` ignores the signal before it starts a command."""
     done = run("during(send)", signal.SIGHUP, tmp_path, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))

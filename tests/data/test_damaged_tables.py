@@ -6,6 +6,7 @@ the only reason why some of these are read.
 
 import gzip
 import json
+import struct
 import subprocess
 import sys
 import zipfile
@@ -211,8 +212,11 @@ def test_parts_of_a_table_are_tested_once(tmp_path, monkeypatch):
     assert len(tested) == 8
 
 
-def nested(depth):
-    """Return a Parquet file without rows, written by hand: a column within so many groups."""
+def nested(depth, schema=b"\x19"):
+    """Return a Parquet file without rows, written by hand: a column within so many groups.
+
+    ``schema`` is what stands before the list of columns: by default the number and type of its field.
+    """
 
     def element(name, more):
         return bytes([0x35, 2, 0x18, len(name)]) + name + more + b"\0"
@@ -220,7 +224,7 @@ def nested(depth):
     group, leaf = element(b"a", b"\x15\x02"), bytes([0x15, 2, 0x25, 2, 0x18, 1]) + b"z\0"
     count = depth + 2
     size = bytes([count & 127 | 128, count >> 7 & 127 | 128, count >> 14])
-    footer = b"\x15\x02\x19\xfc" + size + group * (depth + 1) + leaf + b"\x16\0\x19\x0c\0"
+    footer = b"\x15\x02" + schema + b"\xfc" + size + group * (depth + 1) + leaf + b"\x16\0\x19\x0c\0"
     return b"PAR1" + footer + len(footer).to_bytes(4, "little") + b"PAR1"
 
 
@@ -235,6 +239,23 @@ def test_columns_nested_too_deep_are_refused_before_they_end_the_process(tmp_pat
             open_table(str(path))
 
 
+@pytest.mark.parametrize(
+    "schema",
+    [
+        b"\x09\x04",  # the field's number in full
+        b"\x09\x84\x80\x08",  # the same and 2 ** 16
+        b"\x09\xff\x01\xf0\x80\x80\x80\x80\x20" + b"\x09\x04",  # after a list of 2 ** 32 * 2, which is none
+    ],
+)
+def test_numbers_of_fields_and_sizes_are_cut_as_arrow_cuts_them(tmp_path, schema):
+    path = tmp_path / "t.parquet"
+    path.write_bytes(nested(90, schema))
+    assert parquet.read_schema(path).names == ["a"]
+    path.write_bytes(nested(101, schema))
+    with pytest.raises(UnreadableError, match="nested more than 100 deep"):
+        open_table(str(path))
+
+
 @pytest.mark.parametrize("depth", [3, 80, 98, 101, 150])
 def test_the_depth_is_that_of_files_which_others_write(tmp_path, depth):
     kind = pa.int64()
@@ -247,6 +268,33 @@ def test_the_depth_is_that_of_files_which_others_write(tmp_path, depth):
     else:
         with pytest.raises(UnreadableError, match="nested more than 100 deep"):
             open_table(str(path))
+
+
+def test_a_list_without_end_in_a_parquet_file_is_not_followed(tmp_path):
+    """A map of 2^60 pairs of booleans, in a file of 24 bytes; each pair takes a byte at least."""
+    footer = b"\x1b" + b"\x80" * 8 + b"\x10" + b"\x11" + b"\0"
+    path = tmp_path / "t.parquet"
+    path.write_bytes(b"PAR1" + footer + len(footer).to_bytes(4, "little") + b"PAR1")
+    with pytest.raises(UnreadableError, match="begins as Parquet, but cannot be read"):
+        open_table(str(path))
+
+
+def test_one_batch_of_an_arrow_file_is_not_listed_often(tmp_path):
+    """Else a file of 2 MB, half of it one batch and half a list of it, takes hours to open."""
+    path = arrow_file_of(tmp_path / "t", 100, 4)
+    whole = path.read_bytes()
+    length = int.from_bytes(whole[-10:-6], "little")
+    footer = whole[-10 - length : -10]
+    with path.open("rb") as file:
+        known = arrow_file._Table.root(footer).structs(3, "qi4xq")
+        assert len(arrow_file.batches_in(file, "t")) == 4
+    first, *others = (struct.pack("<qi4xq", *block) for block in known)
+    for other in others:
+        footer = footer.replace(other, struct.pack("<qi4xq", known[0][0], known[0][1], known[0][2] * 4))
+    footer = footer.replace(first, struct.pack("<qi4xq", known[0][0], known[0][1], known[0][2] * 4))
+    path.write_bytes(whole[: -10 - length] + footer + whole[-10:])
+    with pytest.raises(UnreadableError, match="begins as Arrow, but cannot be read: its batches overlap"):
+        open_table(str(path))
 
 
 def test_a_category_that_is_a_long_text_is_not_written_out(tmp_path, monkeypatch):

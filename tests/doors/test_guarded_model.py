@@ -4,9 +4,13 @@ from functools import cache
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import torch
+from scipy.stats import norm
+from sklearn.base import BaseEstimator
 from sklearn.compose import TransformedTargetRegressor
+from sklearn.dummy import DummyRegressor
 from sklearn.ensemble import GradientBoostingRegressor
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.linear_model import BayesianRidge, LinearRegression, QuantileRegressor
@@ -234,6 +238,65 @@ def test_a_network_may_put_out_mean_and_variance_as_a_tuple():
     np.testing.assert_allclose(ratio, ratio[0], rtol=1e-4)
 
 
+def saved_models():
+    """Return calibrated models, and what each needs again when it is loaded."""
+    labels = np.repeat(np.arange(100), 2)[:199].astype(str)
+    frame = pd.DataFrame(CALIBRATION[0], columns=list("abc")).assign(shop=labels)
+    point, rows, twice = LinearRegression().fit(*TRAINING), draw(300, 3), np.repeat(np.arange(199), 2)
+
+    def by_name(table):
+        return table["a"].to_numpy()
+
+    asked = {"confidence_level": [0.5, 0.9], "guarantee": "pac", "delta": 0.2}
+    deviation = BayesianRidge().fit(*TRAINING)
+    return {
+        "point": (gb.calibrate(point, CALIBRATION), {"model": point}, NEW[0]),
+        "levels": (gb.calibrate(quantile_models(), CALIBRATION, **asked), {"model": quantile_models()}, NEW[0]),
+        "deviation": (gb.calibrate(deviation, CALIBRATION), {"model": deviation}, NEW[0]),
+        "declared": (
+            gb.calibrate(deviation.predict, CALIBRATION, outputs="point"),
+            {"model": deviation.predict},
+            NEW[0],
+        ),
+        "residuals": (
+            gb.calibrate(point, CALIBRATION, residuals=rows),
+            {"model": point, "residuals": rows},
+            NEW[0],
+        ),
+        "entities": (gb.calibrate(by_name, (frame, CALIBRATION[1]), split_by="shop"), {"model": by_name}, frame),
+        "repeated": (
+            gb.calibrate(point, (CALIBRATION[0][twice], CALIBRATION[1][twice])),
+            {"model": point},
+            NEW[0],
+        ),
+    }
+
+
+@pytest.mark.filterwarnings("ignore::guardband.RepeatedRowsWarning")
+def test_what_is_saved_is_the_calibration(tmp_path):
+    for name, (guarded, again, rows) in saved_models().items():
+        guarded.save(tmp_path / name)
+        loaded = gb.load(tmp_path / name, **again)
+        assert loaded.certificate == guarded.certificate
+        np.testing.assert_array_equal(loaded.predict_interval(rows).lower, guarded.predict_interval(rows).lower)
+        if rows is NEW[0]:
+            assert loaded.audit(*CALIBRATION).verdict == "cannot judge"
+
+
+def test_a_file_without_its_model_says_what_to_bring(tmp_path):
+    point, rows = LinearRegression().fit(*TRAINING), draw(300, 3)
+    gb.calibrate(point, CALIBRATION, residuals=rows).save(tmp_path / "model")
+    with pytest.raises(gb.ModelFileError, match=r"pass the model as load\(\.\.\., model=\.\.\.\)"):
+        gb.load(tmp_path / "model")
+    with pytest.raises(gb.ModelFileError, match=r"pass residuals=\(X, y\)"):
+        gb.load(tmp_path / "model", model=point)
+    with pytest.raises(gb.ModelFileError, match="needs no residuals"):
+        gb.load(tmp_path / "model", model=quantile_models(), residuals=rows)
+    gb.IntervalRegressor(hidden=(4,), epochs=1, random_state=0).fit(*TRAINING).save(tmp_path / "table")
+    with pytest.raises(gb.ModelFileError, match="holds its own model"):
+        gb.load(tmp_path / "table", model=point)
+
+
 # ------------------------------------------------------------------------------------------- the real libraries
 
 
@@ -313,3 +376,73 @@ def test_boosted_quantiles_of_scikit_learn_behind_a_transformed_target():
         GradientBoostingRegressor(n_estimators=5), func=np.arcsinh, inverse_func=np.sinh
     ).fit(*TRAINING)
     assert gb.calibrate(model, CALIBRATION).certificate.method == "conf-fw"
+
+
+@pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame])
+def test_a_model_that_finds_columns_by_place_gets_them_in_the_order_of_the_calibration_rows(library):
+    def first(X):
+        return np.asarray(X)[:, 0]
+
+    def frame(X):
+        return library({name: X[:, i] for i, name in enumerate("abc")})
+
+    guarded = gb.calibrate(first, (frame(CALIBRATION[0]), CALIBRATION[1]))
+    new = frame(NEW[0])
+    others = library({"more": np.ones(len(NEW[0]))} | {name: new[name] for name in "cba"})
+    np.testing.assert_array_equal(guarded.predict(others), NEW[0][:, 0])
+    assert guarded.audit(others, NEW[1]).to_dict() == guarded.audit(new, NEW[1]).to_dict()
+
+
+@pytest.mark.parametrize(
+    "transformed", [{"func": np.arcsinh, "inverse_func": np.sinh}, {"transformer": StandardScaler()}]
+)
+def test_a_deviation_behind_a_transformed_target_is_not_used(transformed):
+    model = TransformedTargetRegressor(BayesianRidge(), **transformed).fit(*TRAINING)
+    guarded = gb.calibrate(make_pipeline(StandardScaler(), model).fit(*TRAINING), CALIBRATION)
+    assert guarded.certificate.method == "conf-fw"
+    assert gb.calibrate(model, CALIBRATION).certificate.method == "conf-fw"
+
+
+def test_a_deviation_of_zero_is_one_that_is_very_small():
+    model = GaussianProcessRegressor(optimizer=None).fit(*TRAINING)
+    guarded = gb.calibrate(model, CALIBRATION)
+    bands = guarded.predict_interval(TRAINING[0])
+    assert (bands.lower < bands.upper).all()
+    assert gb.calibrate(DummyRegressor().fit(*TRAINING), CALIBRATION).certificate.method == "conf-nn"
+
+
+class Quantiles(BaseEstimator):
+    def __init__(self, quantile_alpha=None, loss_function=None, objective=None):
+        self.quantile_alpha, self.loss_function, self.objective = quantile_alpha, loss_function, objective
+
+    def predict(self, X):
+        levels = [0.05, 0.95] if self.quantile_alpha is None else self.quantile_alpha
+        return np.stack([X[:, 0] + 3 * (level - 0.5) for level in levels], axis=1)
+
+
+@pytest.mark.parametrize(
+    ("settings", "method"),
+    [
+        ({"quantile_alpha": [0.05, 0.95]}, "conf-nn"),
+        ({"quantile_alpha": [0.5]}, "conf-fw"),
+        ({"objective": "MultiQuantile:alpha=0.05,0.95"}, "conf-nn"),
+    ],
+)
+def test_a_pair_of_quantiles_needs_no_median_and_a_single_one_is_a_point(settings, method):
+    guarded = gb.calibrate(Quantiles(**settings), CALIBRATION)
+    assert guarded.certificate.method == method
+
+
+def test_a_distribution_is_found_at_the_end_of_a_pipeline():
+    class Distributions(LinearRegression):
+        def pred_dist(self, X):
+            return norm(self.predict(X), 1 + np.abs(X[:, 1]))
+
+    model = make_pipeline(StandardScaler(), Distributions()).fit(*TRAINING)
+    bands = gb.calibrate(model, CALIBRATION).predict_interval(NEW[0])
+    assert np.ptp(bands.upper - bands.lower) > 1
+
+
+def test_a_class_is_no_fitted_model():
+    with pytest.raises(TypeError, match="calibrates a fitted model"):
+        gb.calibrate(LinearRegression, CALIBRATION)

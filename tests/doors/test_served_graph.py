@@ -72,6 +72,26 @@ def test_rows_may_have_any_shape(tmp_path):
         ServedGraph(tmp_path)(np.zeros((2, 8)))
 
 
+def test_no_rows_get_no_intervals_from_any_network(tmp_path):
+    class Recurrent(nn.Module):  # whose operation in onnxruntime ends the process if there are no rows
+        def __init__(self):
+            super().__init__()
+            self.lstm, self.head = nn.LSTM(4, 8, batch_first=True), gb.nn.TripleHead(8)
+
+        def forward(self, x):
+            return self.head(self.lstm(x)[0][:, -1])
+
+    write_graph(calibrated(Recurrent(), torch.randn(50, 5, 4)), torch.randn(2, 5, 4), tmp_path)
+    program = f"""
+        from pathlib import Path
+        import numpy as np
+        from guardband.doors.served_graph import ServedGraph
+        print([end.shape for end in ServedGraph(Path({str(tmp_path)!r}))(np.zeros((0, 5, 4)))])
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True)
+    assert done.stdout == "[(0,), (0,), (0,)]\n", done.stderr
+
+
 def test_a_graph_does_not_tell_where_it_was_made(folder):
     body = (folder / GRAPH).read_bytes()
     assert not [name for name in (b".py", b"/src/", os.getcwd().encode(), b"stack_trace") if name in body]

@@ -247,3 +247,9 @@ def test_bands_from_elsewhere_know_nothing_of_training_rows():
     assert bands.unlike is None
     with pytest.raises(ValueError, match="remove unlike=True"):
         bands.to_pandas(unlike=True)
+
+
+def test_numbers_too_large_for_sums_are_named_before_any_training():
+    X = pd.DataFrame({"size": np.arange(40.0), "odd": np.full(40, 1e308)})
+    with pytest.raises(ValueError, match=r"The column 'odd' holds 1e\+308, which is too large to compute with"):
+        gb.IntervalRegressor(preset="fast").fit(X, np.arange(40.0))

@@ -140,3 +140,20 @@ def test_a_parquet_file_of_images_is_tested_as_any_table(tmp_path):
     parquet.write_table(pa.table({"image": [10**12] * 3, "y": [1.0] * 3}), tmp_path / "numbers.parquet")
     with pytest.raises(ValueError, match="must hold encoded images as bytes, found int"):
         gb.images.from_parquet(tmp_path / "numbers.parquet", image="image", target="y")
+
+
+def test_an_image_that_is_a_program_is_not_run(tmp_path, monkeypatch):
+    """Pillow hands PostScript to the program gs."""
+    monkeypatch.setattr("PIL.EpsImagePlugin.has_ghostscript", lambda: pytest.fail("Ghostscript was asked for"))
+    program = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n%%EndComments\n(x) print\n%%EOF\n"
+    (tmp_path / "a.png").write_bytes(program)
+    rows = gb.images.from_folder(tmp_path, ["a.png"], [1.0])
+    with pytest.raises(ValueError, match=r"1 of 1 images cannot be read: a.png \(cannot identify image file"):
+        rows.image(0)
+
+
+def test_a_small_file_of_many_pixels_is_refused_before_it_is_decoded(tmp_path, monkeypatch):
+    monkeypatch.setattr("guardband.images.rows.MOST_PIXELS", 300)
+    (tmp_path / "a.png").write_bytes(encoded(0))
+    with pytest.raises(ValueError, match="20 by 20 pixels, more than 300"):
+        gb.images.from_folder(tmp_path, ["a.png"], [1.0]).image(0)

@@ -110,8 +110,11 @@ def browser():
         own.close()
 
 
-def visited(browser, path, url):
-    """Open a page, use it, and go on to the listener, which so has had every request that came before."""
+def visited(browser, path, url, until=lambda: True):
+    """Open a page, use it, and go on to the listener, which so has had every request that came before.
+
+    ``until`` says when all is there that is waited for, up to a minute.
+    """
     heard = []
     page = browser.new_page()
     page.on("console", lambda message: heard.append(message.text))
@@ -122,6 +125,10 @@ def visited(browser, path, url):
         button.click()
     if page.locator("#picture svg").count():
         page.locator("#picture svg").hover()
+    for _ in range(600):
+        if until():
+            break
+        page.wait_for_timeout(100)
     page.goto(f"{url}/end")
     page.close()
     return heard
@@ -154,5 +161,17 @@ def test_the_policy_alone_stops_what_is_put_into_a_page_by_hand(browser, listene
         assert len(visited(browser, path, url)) >= 10  # the console names what was blocked
         assert set(asked) == {"/end"}
     path.write_text(path.read_text(encoding="utf-8").replace(forbidding, ""), encoding="utf-8")
-    visited(browser, path, url)
+    visited(browser, path, url, until=lambda: set(asked) >= PATHS)
     assert set(asked) == PATHS | {"/end"}
+
+
+def test_a_page_promises_what_its_model_does(tmp_path, monkeypatch):
+    document = documents()["entities"] | {"promise": "99.99% guaranteed", "level": 0.9999}
+    source = forged(tmp_path, document)
+    monkeypatch.setattr("sys.argv", ["guardband", "report", str(source)])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert not end.value.code
+    page = (tmp_path / "m.html").read_text(encoding="utf-8")
+    assert "99.99%" not in page
+    assert fitted().certificate_.promise.headline("conf-nn") in page

@@ -3,6 +3,7 @@
 import hashlib
 import io
 import re
+import zipfile
 
 import numpy as np
 import pytest
@@ -107,6 +108,19 @@ def test_no_code_runs_from_a_checkpoint(tmp_path):
         forge(tmp_path / NAME, other)
         with pytest.raises(ValueError, match=f"not a file that guardband wrote.*{AGAIN}"):
             Checkpoint(tmp_path / NAME, "job").load()
+
+
+def test_a_small_file_that_unpacks_to_much_is_refused(tmp_path):
+    plain, packed = io.BytesIO(), io.BytesIO()
+    torch.save({"job": "job", "state": {"t": torch.zeros(1_000_000)}}, plain)
+    with zipfile.ZipFile(plain) as old, zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as new:
+        for name in old.namelist():
+            new.writestr(name, old.read(name))
+    assert len(packed.getvalue()) < 10_000
+    digest = hashlib.sha256(packed.getvalue()).hexdigest().encode()
+    (tmp_path / NAME).write_bytes(b"guardband checkpoint 2 sha256 " + digest + b"\n" + packed.getvalue())
+    with pytest.raises(ValueError, match=f"not a file that guardband wrote: it is packed.*{AGAIN}"):
+        Checkpoint(tmp_path / NAME, "job").load()
 
 
 def places(value, path=()):

@@ -10,3 +10,11 @@ def main() -> None:
     except KeyboardInterrupt:  # Ctrl-C is heard from the first import on
         sys.exit(130)
     run()
+
+
+def program() -> None:
+    """Be the process ``guardband``, and nothing else: signals are heard from here to its end."""
+    from guardband.cli.stops import hear_signals
+
+    hear_signals()
+    main()

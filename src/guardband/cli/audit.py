@@ -142,14 +142,13 @@ def _read(
 
 def _recalibrated(model: IntervalRegressor, rows: Labelled, source: Path) -> dict[str, Any]:
     """Make these rows the model's D2, and return the document to save it with: unchecked, of the same origin."""
-    from guardband.cli.provenance import ORIGIN
-    from guardband.doors.model_file import read_report
+    from guardband.cli.provenance import ORIGIN, origin_of
     from guardband.report.document import document
 
-    origin = (read_report(source) or {}).get(ORIGIN)
+    origin = origin_of(source)
     model.calibrate(rows.X, rows.y, entities=rows.entities)
     made: dict[str, Any] = document(model, None)
-    return made if origin is None else made | {ORIGIN: origin}
+    return made | {ORIGIN: origin} if origin else made
 
 
 def _tell(found: dict[str, Any], speaker: Speaker) -> None:

@@ -27,6 +27,8 @@ def explained(error: BaseException) -> tuple[int, str]:
         return REFUSED, in_one_line(usage())  # nothing where help was shown in place of a command
     if isinstance(error, ModuleNotFoundError) and not is_refusal(error) and not (error.name or "").startswith("guard"):
         return REFUSED, f"{in_one_line(error)}. Install it, or install guardband again."
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:  # of the system
+        return REFUSED, f"{in_one_line(error.filename)}: {error.strerror}. Check the path and your rights to it."
     if isinstance(error, OSError | Warning) or is_refusal(error):
         return REFUSED, in_one_line(error)
     if os.environ.get(DEBUG):

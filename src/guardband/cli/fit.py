@@ -27,6 +27,7 @@ from guardband.cli.options import (
 )
 from guardband.cli.paths import need_writable
 from guardband.methods.registry import method_names
+from guardband.words import visible
 
 if TYPE_CHECKING:
     from guardband.audit.evidence import Evidence
@@ -202,12 +203,19 @@ def fit(
         raise ValueError(f"{disk.label} has no columns to learn from besides the target.")
     rows = _read(disk, features, target, speaker, group=group, time=time, weight=weight, split_by=keys)
     _check_target(model, rows)
+    if weight is not None:
+        rows.numbers(weight)  # whichever part a row would fall into, its weight must be one
     if time is not None and not split_by_time:
         speaker.note(IN_TIME)
     parts = _split(rows, model, check, seed, split_by_time)
     started = monotonic()
     _train(model, parts)
-    about = {"source": disk.label, "dropped": dropped, "seed": seed, "seconds": round(monotonic() - started, 1)}
+    about = {
+        "source": visible(disk.label),
+        "dropped": dropped,
+        "seed": seed,
+        "seconds": round(monotonic() - started, 1),
+    }
     _finish(model, rows, parts, output, page, speaker, about)
 
 

@@ -72,12 +72,17 @@ class Labelled:
                 f"The column {name!r} must hold numbers or dates in every row, found {_in_words(column.type)}."
             )
         if column.null_count:
-            row = int(self.row_numbers[column.is_null().index(True).as_py()])
-            where = f"row {row:,}" if self.disk is None else self.disk.place(row)
+            where = self._place(column.is_null().index(True).as_py())
             raise ValueError(f"The column {name!r} has a missing value in {where}: fill it in, or remove the row.")
         if kind == "date":
             column = column.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
         values: NDArray[np.float64] = column.cast(pa.float64(), safe=False).to_numpy()
+        infinite = np.flatnonzero(np.isinf(values))
+        if len(infinite):
+            raise ValueError(
+                f"The column {name!r} must hold finite numbers, found {values[infinite[0]]} in "
+                f"{self._place(int(infinite[0]))}: correct it, or remove the row."
+            )
         return values
 
     def evidence(self, model: IntervalRegressor) -> Evidence:
@@ -91,6 +96,10 @@ class Labelled:
         """Return some of the rows."""
         entities = None if self.entities is None else self.entities.take(rows)
         return replace(self, table=self.table.take(rows), row_numbers=self.row_numbers[rows], entities=entities)
+
+    def _place(self, i: int) -> str:
+        row = int(self.row_numbers[i])
+        return f"row {row:,}" if self.disk is None else self.disk.place(row)
 
     def _series(self, name: str) -> Any:
         return nw.from_native(self.table, eager_only=True)[name]

@@ -9,11 +9,10 @@ from guardband.cli.console import complain, show_warnings_in_one_line
 from guardband.cli.exit_codes import BROKEN, DONE, FAULT, REFUSED, STOPPED, VerdictCode
 from guardband.cli.faults import explained, threads_fail_in_one_line
 from guardband.cli.standard_streams import ERROR, OutputLostError, open_standard_streams, output_failure
-from guardband.cli.stops import Stops
+from guardband.cli.stops import STOPPED_WORDS, Stops
 from guardband.data.files import remove_unfinished
 
 SHOW_CURSOR = "\x1b[?25h"
-STOPPED_WORDS = "stopped; nothing half-written is left behind."
 
 
 def main() -> None:
@@ -36,6 +35,8 @@ def _outcome() -> tuple[int, str]:
     """Run the command that was asked for; return its exit code, and why it failed."""
     try:
         show_warnings_in_one_line()
+        if _is_nowhere():
+            return REFUSED, "The folder that this runs in was removed: change to another one."
         from guardband.cli.app import app  # takes a moment, in which signals are heard
 
         code = app(standalone_mode=False)
@@ -57,6 +58,15 @@ def _outcome() -> tuple[int, str]:
     if code not in (None, DONE, BROKEN, REFUSED, FAULT, STOPPED):
         return FAULT, f"This is guardband's own fault: it ended with the exit code {code}. Please report it."
     return code or DONE, STOPPED_WORDS if code == STOPPED else ""
+
+
+def _is_nowhere() -> bool:
+    """Return whether there is no current folder any more, for which the numerics below torch end the process."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def _end(code: int, words: str) -> int:

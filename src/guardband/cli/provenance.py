@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,15 +37,25 @@ def with_origin(
     return document | {"fitted": fitted, ORIGIN: origin}
 
 
-def target_of(model_path: Path, given: str | None, features: list[str], names: tuple[str, ...]) -> str:
-    """Return the column that a model predicts: as given, as kept in its file, or the only one that it could be."""
+def origin_of(model_path: Path) -> dict[str, Any]:
+    """Return what a model's file says of its origin: nothing if it is not what a file can hold, whoever wrote it."""
     from guardband.doors.model_file import read_report
 
+    kept = (read_report(model_path) or {}).get(ORIGIN)
+    try:
+        json.dumps(kept, allow_nan=False)
+    except (ValueError, RecursionError):  # what Python reads as JSON may be none
+        return {}
+    return kept if isinstance(kept, dict) else {}
+
+
+def target_of(model_path: Path, given: str | None, features: list[str], names: tuple[str, ...]) -> str:
+    """Return the column that a model predicts: as given, as kept in its file, or the only one that it could be."""
     if given is not None:
         return given
-    kept = (read_report(model_path) or {}).get(ORIGIN, {}).get("target")
-    if kept is not None:
-        return str(kept)
+    kept = origin_of(model_path).get("target")
+    if isinstance(kept, str):
+        return kept
     others = [name for name in names if name not in features]
     if len(others) == 1:
         return others[0]

@@ -43,8 +43,9 @@ def report(
 
 
 def _of_model(source: Path, output: Path | None, figures: Path | None) -> tuple[Path, list[Path]]:
-    from guardband.doors.model_file import read_report
+    from guardband.doors.model_file import read_certificate, read_report
     from guardband.exceptions import ModelFileError
+    from guardband.report.document import promised
     from guardband.report.page import write_report
     from guardband.report.schema import checked
 
@@ -54,11 +55,16 @@ def _of_model(source: Path, output: Path | None, figures: Path | None) -> tuple[
             f"{source} keeps no report, since it was not written by `guardband fit`: judge it on labelled rows by "
             "`guardband audit MODEL TABLE --report PAGE`."
         )
+    certificate = read_certificate(source)
+    # The page promises what the model does, whatever its stored report says.
+    own = {} if certificate is None else promised(certificate)
     try:
-        document = checked(stored)
+        document = checked({**checked(stored), **own})
     except ModelFileError as error:
         raise ModelFileError(f"{source}: {error}") from None
     page, drawn = output or source.with_suffix(".html"), []
+    if output is None:
+        _need_no_link(page, "name the page by -o")
     need_writable((page,), (source,))
     if figures is not None:
         from guardband.report.figures import write_figures
@@ -78,6 +84,8 @@ def _of_run(source: Path, output: Path | None, figures: Path | None) -> tuple[Pa
     if not (source / "run.json").exists():
         raise ValueError(f"{source} is no folder of `guardband reproduce`: it has no run.json.")
     need_writable((output,), (source / "run.json",))
+    for path in sorted(source.rglob("*")):
+        _need_no_link(path, "replace it by what it leads to")
     if figures is not None:
         make_folder(figures)
     Folder(source).about()
@@ -95,3 +103,9 @@ def _of_run(source: Path, output: Path | None, figures: Path | None) -> tuple[Pa
         for path in drawn:
             shutil.copyfile(source / "figures" / path.name, path)
     return output or page, drawn
+
+
+def _need_no_link(path: Path, otherwise: str) -> None:
+    """Raise if a file that nobody named is a link: a folder may come from a stranger, and lead to any file of ours."""
+    if path.is_symlink():
+        raise ValueError(f"{path} is a link, and the file that it leads to could be lost: {otherwise}.")

@@ -94,6 +94,9 @@ def _batches(file: BufferedReader) -> Iterator[Batch]:
         raise _ContradictionError("it is cut short, or has no end")
     file.seek(size - 10 - length)
     footer = _Table.root(file.read(length))
+    blocks = [*footer.structs(2, "qi4xq"), *footer.structs(3, "qi4xq")]
+    if sum(about + body for _, about, body in blocks) > size:  # one batch, listed often, would be read as often
+        raise _ContradictionError("its batches overlap")
     kept = sum(_batch(file, block, size, DICTIONARY).size for block in footer.structs(2, "qi4xq"))
     for block in footer.structs(3, "qi4xq"):
         batch = _batch(file, block, size, RECORDS)

@@ -219,7 +219,8 @@ def _open_arrow(path: Path) -> DiskTable:
 
     def read(columns: Sequence[str] | None) -> Iterator[tuple[pa.RecordBatch, int]]:
         done = 0
-        chosen = [i for i, name in enumerate(unique) if columns is None or name in columns]
+        wanted = set(unique if columns is None else columns)
+        chosen = [i for i, name in enumerate(unique) if name in wanted]
         with pa.OSFile(str(path)) as source:
             file = pa.ipc.open_file(source, options=pa.ipc.IpcReadOptions(included_fields=chosen))
             _need_unchanged(file.schema, pa.schema([schema.field(i) for i in chosen]), path)
@@ -326,13 +327,16 @@ def _read_as(table: Any, columns: Sequence[str], disk: DiskTable, kinds: Mapping
     latin = disk.is_text and any(is_latin(chunk) for column in table.columns for chunk in column.chunks)
     remarks = [f"Some text of {disk.label} is not UTF-8: {LATIN}"] if latin else []
     remarks += disk.remarks
-    for i, name in enumerate(columns):
-        if known[name] is None and (disk.is_text or pa.types.is_string(table[name].type)):
-            cells = pa.chunked_array([cells_of(chunk) for chunk in table[name].chunks]).combine_chunks()
-            table = table.set_column(i, name, cells)
+    made = []  # at the end they become one table: to put one in its place takes as long as there are columns
+    for name, column in zip(columns, table.columns, strict=True):
+        cells = column
+        if known[name] is None and (disk.is_text or pa.types.is_string(column.type)):
+            cells = pa.chunked_array([cells_of(chunk) for chunk in column.chunks]).combine_chunks()
             known[name] = kind_of_text(cells, disk.decimal_comma)
             remark = remark_on(cells, disk.decimal_comma) if known[name] == "category" else None
             remarks += [f"{name!r} {remark}."] if remark else []
+        made.append(cells)
+    table = pa.table(made, names=list(columns))
     return ReadTable(typed(table, known, disk), tuple(remarks))
 
 

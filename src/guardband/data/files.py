@@ -52,7 +52,10 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
             raise _no_room(error, path) from None
         if old is not None:
             os.chmod(part, mode)
-        os.replace(part, place)
+        try:
+            os.replace(part, place)
+        except OSError as error:
+            raise OSError(f"{path} cannot be replaced: {error.strerror or error}. Write to another file.") from None
         _sync_folder(place.parent)
 
 
@@ -108,9 +111,12 @@ def _status(path: Path) -> os.stat_result | None:
 
 @contextmanager
 def _part_of(place: Path) -> Iterator[Path]:
-    """Make a locked, empty file beside a place; if a file is there already, nobody else may read the new one yet."""
+    """Make a locked, empty file beside a place; if a file is there already, nobody else may read the new one yet.
+
+    Its name is text, since other packages write no other names.
+    """
     name = place.name
-    if len(os.fsencode(name)) > LONGEST_NAME:
+    if len(os.fsencode(name)) > LONGEST_NAME or not _is_text(name):
         import hashlib
 
         name = hashlib.sha256(os.fsencode(name)).hexdigest()
@@ -132,6 +138,15 @@ def _part_of(place: Path) -> Iterator[Path]:
             if handle is not None:
                 os.close(handle)
             _unfinished.pop(part, None)
+
+
+def _is_text(name: str) -> bool:
+    """Return whether a name can be written in UTF-8: bytes that are none stand in it as surrogates."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _sweep(folder: Path, name: str) -> None:

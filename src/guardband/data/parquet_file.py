@@ -81,7 +81,11 @@ class _Reader:
         return children
 
     def _field(self, before: int, head: int) -> int:
-        return before + (head >> 4) if head >> 4 else self._number() >> 1
+        """Return the number of a field, of 16 bits: Arrow reads larger ones as if they were smaller."""
+        if head >> 4:
+            return before + (head >> 4) & 0xFFFF
+        number = self._number()
+        return ((number >> 1) ^ -(number & 1)) & 0xFFFF
 
     def _byte(self) -> int:
         self._at += 1
@@ -94,11 +98,33 @@ class _Reader:
             number |= (byte & 127) << shift
             shift += 7
             if byte < 128 or shift > 70:
-                return number
+                return number & 0xFFFFFFFF  # as Arrow takes sizes and counts
 
     def _list(self) -> tuple[int, int]:
         head = self._byte()
         return (self._number() if head >> 4 == 15 else head >> 4), head & 15
+
+    def _skip_struct(self) -> None:
+        """Skip a structure, numbers and short texts without a call for each: a footer has millions of them."""
+        data, at = self._data, self._at
+        while head := data[at]:
+            at += 1
+            kind = head & 15
+            if head < 16:  # the field's number follows
+                while data[at] > 127:
+                    at += 1
+                at += 1
+            if BYTE < kind < DOUBLE:
+                while data[at] > 127:
+                    at += 1
+                at += 1
+            elif kind == BINARY and data[at] < 128:
+                at += data[at] + 1
+            elif kind not in (TRUE, FALSE):
+                self._at = at
+                self._skip(kind)
+                at = self._at
+        self._at = at + 1
 
     def _skip(self, kind: int) -> None:
         if kind in (TRUE, FALSE):
@@ -118,13 +144,10 @@ class _Reader:
             count = self._number()
             kinds = self._byte() if count else 0
             for _ in range(count):
-                self._skip(kinds >> 4)
-                self._skip(kinds & 15)
+                for inner in (kinds >> 4, kinds & 15):
+                    self._skip(BYTE if inner in (TRUE, FALSE) else inner)
         elif kind == STRUCT:
-            field = 0
-            while head := self._byte():
-                field = self._field(field, head)
-                self._skip(head & 15)
+            self._skip_struct()
         else:
             self._number()
         if self._at > len(self._data):

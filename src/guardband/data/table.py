@@ -17,6 +17,7 @@ from guardband.data.text_cells import DAY_US, MISSING, days, number_in
 from guardband.words import listed
 
 Cell = str | float | None
+LARGEST = 1e300
 
 
 @dataclass(frozen=True)
@@ -128,9 +129,29 @@ def _chosen(
     return frame.select(list(names)), tuple(name for name in given if name not in known)
 
 
+def refuse_huge(table: Table) -> None:
+    """Raise if numbers are so large that sums of them would overflow."""
+    for column in table.columns:
+        if not column.has_cells and column.values.dtype.kind == "f" and len(column.values):
+            worst = float(np.fmax.reduce(np.abs(column.values), initial=0.0))
+            if worst > LARGEST:
+                raise ValueError(
+                    f"The column {column.name!r} holds {worst:g}, which is too large to compute with. Correct it, or "
+                    "leave the column out."
+                )
+
+
 def is_frame(values: Any) -> bool:
     """Return whether this is a table whose columns have names."""
     return isinstance(nw.from_native(values, eager_only=True, pass_through=True), nw.DataFrame)
+
+
+def take_columns(values: Any, names: Sequence[str]) -> Any:
+    """Return the columns of a table that are named, in this order, as what it is; what has no names stays as it is."""
+    frame = nw.from_native(values, eager_only=True, pass_through=True)
+    if not isinstance(frame, nw.DataFrame) or tuple(frame.columns) == tuple(names):
+        return values
+    return frame.select(list(names)).to_native()
 
 
 def take_rows(values: Any, rows: NDArray[np.intp]) -> Any:

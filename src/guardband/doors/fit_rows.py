@@ -14,6 +14,7 @@ from guardband.data.encoder import PlainNumbers
 from guardband.data.labelled_rows import Belonging, LabelledRows, Rows
 from guardband.data.reference import Reference
 from guardband.data.split import split_rows
+from guardband.data.table import refuse_huge
 from guardband.data.target import Target
 from guardband.data.unlike import Seen
 from guardband.doors.fitted import Fitted
@@ -38,6 +39,7 @@ def fit_rows(given: LabelledRows, params: Mapping[str, Any], options: FitOptions
 
     ``params`` are the arguments of the model, ``options`` what they ask for.
     """
+    refuse_huge(given.table)
     target = options.target.decided(given.y)
     if options.architecture.builder is not None:
         PlainNumbers().encode(given.table)

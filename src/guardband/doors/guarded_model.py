@@ -20,7 +20,7 @@ from guardband.data.encoder import TableEncoder
 from guardband.data.fingerprint import Prints, fingerprints, refuse_overlap
 from guardband.data.labelled_rows import Belonging, LabelledRows, column_target
 from guardband.data.reference import Reference
-from guardband.data.table import Table, is_frame, read_table
+from guardband.data.table import Table, is_frame, read_table, take_columns
 from guardband.data.target import Target
 from guardband.data.used_rows import UsedRows
 from guardband.doors.bands import refuse_faults
@@ -115,7 +115,7 @@ class GuardedModel(Judged):
     ) -> Intervals:
         """Return the ``Intervals`` of new rows, at other levels if asked for."""
         calibrated, table = self.calibration_.at(confidence_level, alpha), self.read_rows(X)
-        ends = calibrated.ends(self.bands.predict(X, table.n_rows), context_of(table))
+        ends = calibrated.ends(self._predicted(X, table), context_of(table))
         return calibrated.intervals(ends, index=table.index, input_names=(*table.names, *table.extra))
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -148,7 +148,11 @@ class GuardedModel(Judged):
     def outputs(self, X: Any, table: Table) -> tuple[Predicted, NDArray[np.float32]]:
         """Return what the model predicts for rows that ``read_rows`` returned, and their columns as numbers."""
         inputs = self.encoder.encode(table)
-        return self.bands.predict(X, table.n_rows), inputs[:, : inputs.shape[1] - len(self.encoder.sizes)]
+        return self._predicted(X, table), inputs[:, : inputs.shape[1] - len(self.encoder.sizes)]
+
+    def _predicted(self, X: Any, table: Table) -> Predicted:
+        """Ask the model, which may find columns by their place, with those of the calibration rows in their order."""
+        return self.bands.predict(X if self.names is None else take_columns(X, self.names), table.n_rows)
 
 
 def calibrate_model(
@@ -227,7 +231,7 @@ def asked(model: Any, outputs: Any, residuals: Any) -> Predictor:
 def _read(
     predictor: Predictor, rows: LabelledRows, arguments: Mapping[str, Any]
 ) -> tuple[ModelBands, Method, Request, Columns, Outputs]:
-    """Return how the model is read, by which method and request, its columns for the calibration rows, what they are."""
+    """Return how the model is read, the method, the request, its columns for the calibration rows, and what they are."""
     options = {name: value for name, value in arguments.items() if name not in ("method", "outputs")}
     request, columns, outputs = Request.of(**options), None, predictor.outputs
     if predictor.by_columns:

@@ -77,18 +77,19 @@ def restored(
     method.check_networks(request)
     read, request = declared(arguments["outputs"], method, request)
     bands = ModelBands(asked(model, entries["declared"], residuals), read, tuple(entries["asked_levels"]))
-    prints = {name: tensors[name].numpy().view(np.uint64) for name in PRINTS}
+    training, calibration = (tensors[name].numpy().view(np.uint64) for name in PRINTS)
     calibrated = restored_calibration(
         method.rule(request),
         entries,
         tensors,
         bands.read(np.zeros((1, read.reading.columns)) + np.arange(1, read.reading.columns + 1)),
-        len(prints["calibration_prints"]),
+        len(calibration),
         request.on_insufficient,
     )
     rule = None if entries["repeat_rule"] is None else RepeatRule.from_dict(entries["repeat_rule"])
     used = UsedRows(
-        **prints,
+        training_prints=training,
+        calibration_prints=calibration,
         reference=Reference.from_dict(entries["reference"]),
         calibration_entities=tensors[LABELS].numpy() if LABELS in tensors else None,
         repeat_rule=rule,

@@ -12,6 +12,7 @@ import numbers
 import os
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -146,8 +147,8 @@ def load(
     What cannot be loaded raises ``ModelFileError`` with the reason. A file holds no code: a calibrated network needs
     the network again, built anew, and so does a model with a network, a method, a guarantee, a function of outputs, a
     function as ``split_by`` or a pair of functions as ``target_transform`` of your own. The calibration of a model of
-    any library needs that ``model`` again, and the same rows of ``residuals`` if it had some. ``device`` is where a table's
-    model computes; a network stays where it is.
+    any library needs that ``model`` again, and the same rows of ``residuals`` if it had some. ``device`` is where a
+    table's model computes; a network stays where it is.
     """
     resolve_device(device)  # a device that is not here is no fault of the file
     entries, tensors = read(path)
@@ -173,6 +174,14 @@ def load(
     return regressor
 
 
+def read_certificate(path: str | os.PathLike[str]) -> Certificate | None:
+    """Return the certificate in a model file; None if there is none, or if its promise is of the user's own kind."""
+    entries, _ = read(path)
+    with suppress(KeyError, ValueError, TypeError):
+        return Certificate.from_dict(entries["certificate"])
+    return None
+
+
 def read_report(path: str | os.PathLike[str]) -> dict[str, Any] | None:
     """Return the document of the page that was saved with a model, or None if there is none."""
     _, tensors = read(path)
@@ -189,8 +198,10 @@ def read_report(path: str | os.PathLike[str]) -> dict[str, Any] | None:
         if not isinstance(document, dict):
             raise ValueError("it is no JSON object")
     except (ValueError, RecursionError, zlib.error) as error:
-        why = f"{path} holds a report that this version of guardband cannot read: {reason(error)}."
-        raise ModelFileError(f"{why} {AGAIN}") from error
+        raise ModelFileError(
+            f"{path} holds a report that this version of guardband cannot read: {reason(error)}. Make a new one with "
+            "`guardband audit MODEL TABLE --report PAGE`."
+        ) from error
     return document
 
 

@@ -20,6 +20,7 @@ BY_COLUMNS: dict[int, Outputs] = {1: "point", 2: "bounds", 3: "bands"}
 """What so many columns are, of a function or of several models."""
 MULTI_QUANTILE, UNCERTAINTY = "MultiQuantile:alpha=", "RMSEWithUncertainty"
 """Losses of CatBoost."""
+LEAST_DEVIATION = 1e-150
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ def predictor_of(model: Any, outputs: Any = None) -> Predictor:
     if outputs is not None:
         call = _call(model)
         return Predictor(lambda X, levels: call(X), outputs)
-    if not hasattr(model, "predict"):
+    if not hasattr(model, "predict") or isinstance(model, type):
         call = _call(model)
         return Predictor(lambda X, levels: call(X), None, by_columns=True)
     return _known(model) or Predictor(lambda X, levels: model.predict(X), "point")
@@ -70,50 +71,69 @@ def predictor_of(model: Any, outputs: Any = None) -> Predictor:
 def _known(model: Any) -> Predictor | None:
     """Return how to ask a model that predicts more than a point, None for any other."""
     model = getattr(model, "best_estimator_", model)  # a search does not pass on what else it is asked for
-    inner = _innermost(model)
+    inner, is_transformed = _innermost(model)
     takes = _parameters(inner.predict)
-    if hasattr(model, "pred_dist"):  # NGBoost
-        return Predictor(lambda X, levels: [model.pred_dist(X).ppf(level) for level in levels], None)
+    distribution = _distribution(model)
+    if distribution is not None:  # NGBoost
+        return Predictor(lambda X, levels: [distribution(X).ppf(level) for level in levels], None)
     if "output_type" in takes and "quantiles" in takes:  # TabPFN
         return Predictor(
             lambda X, levels: list(model.predict(X, output_type="quantiles", quantiles=list(levels))), None
         )
     if "quantiles" in takes:  # quantile forests
         return Predictor(lambda X, levels: model.predict(X, quantiles=list(levels)), None)
-    if "return_std" in takes:  # Gaussian processes, Bayesian ridge
-        return Predictor(lambda X, levels: list(model.predict(X, return_std=True)), "gaussian")
+    if "return_std" in takes and not is_transformed:  # Gaussian processes, Bayesian ridge
+        return Predictor(lambda X, levels: _gaussian(*model.predict(X, return_std=True)), "gaussian")
     settings = inner.get_params() if hasattr(inner, "get_params") else {}
     quantiles = settings.get("quantile_alpha")  # XGBoost
     if quantiles is not None and np.ndim(quantiles) == 1:
         return Predictor(lambda X, levels: model.predict(X), _increasing(quantiles))
-    loss = str(settings.get("loss_function"))
+    loss = str(settings.get("loss_function") or settings.get("objective"))
     if loss.startswith(MULTI_QUANTILE):
         levels = [float(level) for level in loss.removeprefix(MULTI_QUANTILE).split(";")[0].split(",")]
         return Predictor(lambda X, levels: model.predict(X), _increasing(levels))
     if loss.startswith(UNCERTAINTY):
+        if is_transformed:  # what comes back is no variance: the mean alone can be used
+            return Predictor(lambda X, levels: _numbers(model.predict(X))[:, 0], "point")
         return Predictor(lambda X, levels: _with_deviation(model.predict(X)), "gaussian")
     return None
 
 
-def _increasing(levels: Any) -> tuple[float, ...]:
+def _increasing(levels: Any) -> Outputs:
+    """Return what quantiles at these levels are: a pair about the middle needs no median between."""
     own = tuple(float(level) for level in levels)
     if list(own) != sorted(set(own)):
         raise ValueError(f"The quantiles of a model must rise, found {list(own)}: fit it with them in order.")
-    return own
+    if len(own) == 1:
+        return "point"
+    return "bounds" if len(own) == 2 and np.isclose(sum(own), 1, rtol=0, atol=1e-9) else own
 
 
-def _innermost(model: Any) -> Any:
-    """Return the model inside pipelines, searches and transformed targets."""
+def _innermost(model: Any) -> tuple[Any, bool]:
+    """Return the model inside pipelines, searches and transformed targets, and whether there are any of the last."""
+    is_transformed = False
     for _ in range(10):
         if hasattr(model, "steps"):
             model = model.steps[-1][1]
         elif hasattr(model, "best_estimator_"):
             model = model.best_estimator_
         elif hasattr(model, "regressor_"):
-            model = model.regressor_
+            model, is_transformed = model.regressor_, True
         else:
             break
-    return model
+    return model, is_transformed
+
+
+def _distribution(model: Any) -> Callable[[Any], Any] | None:
+    """Return what predicts distributions, as NGBoost does, also at the end of pipelines, which do not pass it on."""
+    if hasattr(model, "pred_dist"):
+        return model.pred_dist  # type: ignore[no-any-return]
+    if hasattr(model, "best_estimator_"):
+        return _distribution(model.best_estimator_)
+    inner = _distribution(model.steps[-1][1]) if hasattr(model, "steps") else None
+    if inner is None or len(model.steps) == 1:
+        return inner
+    return lambda X: inner(model[:-1].transform(X))
 
 
 def _parameters(function: Any) -> frozenset[str]:
@@ -125,7 +145,7 @@ def _parameters(function: Any) -> frozenset[str]:
 
 def _call(model: Any) -> Callable[[Any], Any]:
     call = getattr(model, "predict", None) or model
-    if not callable(call):
+    if not callable(call) or isinstance(model, type):
         raise TypeError(
             "guardband calibrates a fitted model with predict, a function, a pair or triple of these, or a torch "
             f"network, found {type(model).__name__}."
@@ -150,4 +170,11 @@ def _one(values: Any) -> Columns:
 def _with_deviation(values: Any) -> Columns:
     """Return mean and deviation of mean and variance."""
     mean, variance = _numbers(values).T
-    return np.stack([mean, np.sqrt(variance)], axis=1)
+    return _gaussian(mean, np.sqrt(variance))
+
+
+def _gaussian(mean: Any, deviation: Any) -> Columns:
+    """Return mean and deviation, which is 0 where a process without noise was trained: then it is as good as 0."""
+    mean, deviation = _numbers(mean), _numbers(deviation)
+    least = np.finfo(np.float64).eps * np.abs(mean) + LEAST_DEVIATION
+    return np.stack([mean, np.maximum(deviation, least)], axis=-1)

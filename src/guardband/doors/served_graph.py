@@ -102,12 +102,16 @@ class ServedGraph:
         ):
             wanted = ", ".join("any" if size is None else str(size) for size in expected)
             raise ValueError(f"The model takes rows of the shape ({wanted}), found {rows.shape[1:]}. Change the rows.")
+        if not len(rows):  # which end the process in some of onnxruntime's operations, such as LSTM
+            return (np.empty(0, np.float32),) * 3
         try:
             lower, point, upper = self._session.run(list(OUTPUTS), {self._input: rows})
         except Exception as error:
             raise self._unusable("holds a graph that cannot be computed for these rows") from error
         if not all(isinstance(end, np.ndarray) and end.shape == (len(rows),) for end in (lower, point, upper)):
             raise self._unusable("does not give one interval for each row")
+        if np.isnan(lower).any() or np.isnan(upper).any():  # guardband's own graphs give infinity there
+            raise self._unusable("gives ends of intervals that are no numbers")
         return lower, point, upper
 
     def _refuse_foreign(self, body: bytes) -> None:

@@ -368,7 +368,10 @@ class IntervalRegressor(Judged, RegressorMixin, BaseEstimator):  # type: ignore[
 
 
 def _weights(sample_weight: Any, n_rows: int) -> Array:
-    weight: Array = _check_sample_weight(sample_weight, np.empty((n_rows, 1)), dtype=np.float64)
+    try:
+        weight: Array = _check_sample_weight(sample_weight, np.empty((n_rows, 1)), dtype=np.float64)
+    except ValueError as error:
+        raise ValueError(str(error)) from None  # what is wrong with weights is said in scikit-learn's words
     if (weight < 0).any():
         raise ValueError("sample_weight must not be negative.")
     return weight

@@ -23,6 +23,10 @@ from guardband.data.target import read_target
 
 Array = NDArray[np.float64]
 NAMED = 5
+FORMATS = ("JPEG", "PNG", "TIFF", "BMP", "GIF", "WEBP", "PPM", "JPEG2000", "AVIF")
+"""Those that are pictures and nothing else: of others some are programs, which Ghostscript would run."""
+MOST_PIXELS = 90_000_000
+"""A file of a few kilobytes may say that it is larger than memory."""
 
 
 class DamagedImagesError(ValueError):
@@ -129,7 +133,9 @@ class ImageRows(Dataset[tuple[Tensor, Tensor]]):
         source = self.sources[i]
         try:
             encoded = source if isinstance(source, bytes) else _bytes_in(source)
-            with Image.open(io.BytesIO(encoded)) as opened:
+            with Image.open(io.BytesIO(encoded), formats=FORMATS) as opened:
+                if opened.width * opened.height > MOST_PIXELS:
+                    return f"{opened.width:,} by {opened.height:,} pixels, more than {MOST_PIXELS:,}"
                 image = opened.convert("RGB")
         except FileNotFoundError:
             return "missing"

@@ -13,6 +13,7 @@ from guardband.audit.audit import Audit, audit
 from guardband.audit.evidence import Evidence
 from guardband.audit.guarded import Guarded
 from guardband.audit.strata import Family
+from guardband.bands.certificate import Certificate
 from guardband.report.rows import rows_of
 from guardband.report.schema import LONGEST_NAME, LONGEST_TEXT, SCHEMA
 from guardband.words import number, plain
@@ -28,25 +29,32 @@ def document(model: Guarded, evidence: Evidence | None, significance: float = 0.
 
     At most 1.5 MB as JSON, whatever the number of rows and columns: rows are drawn at random, with a fixed seed.
     """
-    certificate = model.calibration_.certificate
     out: dict[str, Any] = {
         "schema": SCHEMA,
         "response": "the outcome" if evidence is None else evidence.response,
         "status": "unchecked",
-        "promise": certificate.promise.headline(certificate.method),
         "sentence": "Not yet checked: no test rows were set aside. Check the promise on new rows with guardband audit.",
-        "level": _first(certificate.confidence_level),
-        "method": certificate.method,
-        "certificate": {"text": str(certificate)} | plain(certificate.to_dict()),
         "fitted": _made(model, evidence),
         "settings": [[name, words] for name, words in model.settings()],
-        "not_promised": certificate.promise.not_promised(),
         "audit": None,
     }
     if evidence is not None:
         out |= _checked(evidence, audit(evidence, significance))
-    names = {key: _shortened(out[key], LONGEST_NAME) for key in ("response", "method", "audit", "rows") if key in out}
-    return {key: _shortened(value, LONGEST_TEXT) for key, value in (out | names).items()}
+    names = {key: _shortened(out[key], LONGEST_NAME) for key in ("response", "audit", "rows") if key in out}
+    kept = {key: _shortened(value, LONGEST_TEXT) for key, value in (out | names).items()}
+    return kept | promised(model.calibration_.certificate)
+
+
+def promised(certificate: Certificate) -> dict[str, Any]:
+    """Return what the page says of the promise: it follows from the certificate alone."""
+    own = {
+        "promise": certificate.promise.headline(certificate.method),
+        "level": _first(certificate.confidence_level),
+        "method": _shortened(certificate.method, LONGEST_NAME),
+        "certificate": {"text": str(certificate)} | plain(certificate.to_dict()),
+        "not_promised": certificate.promise.not_promised(),
+    }
+    return {key: _shortened(value, LONGEST_TEXT) for key, value in own.items()}
 
 
 def _checked(evidence: Evidence, findings: Audit) -> dict[str, Any]:

@@ -97,6 +97,7 @@ class CurvePart(TypedDict):
     low: list[Count]
     high: list[Count]
     mean_width: list[Number]
+    median_width: list[Number]
 
 
 class AuditPart(TypedDict):
@@ -229,7 +230,7 @@ def _faults(document: Checked) -> Iterator[str]:
     curve, widths = own["curve"], document["widths"]
     if curve is not None:
         counts = [curve["covered"], curve["low"], curve["high"]]
-        if {*map(len, counts), len(curve["mean_width"])} != {len(curve["levels"])}:
+        if {*map(len, counts), len(curve["mean_width"]), len(curve["median_width"])} != {len(curve["levels"])}:
             yield "the curve has lists of different lengths"
         if curve["levels"] != sorted(curve["levels"]) or max(map(max, counts)) > own["n"]:
             yield "the curve is out of range"

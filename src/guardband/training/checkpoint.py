@@ -6,6 +6,7 @@ import hashlib
 import io
 import os
 import time
+import zipfile
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -50,6 +51,8 @@ class Checkpoint:
             raise self.unusable("is not a file that guardband wrote, or it is damaged")
         if head != _head(hashlib.sha256(body).hexdigest()):
             raise self.unusable("is damaged or cut short: its checksum does not match")
+        if _unpacked(body) > len(body):
+            raise self.unusable("is not a file that guardband wrote: it is packed")
         try:
             saved = torch.load(io.BytesIO(body), map_location="cpu", weights_only=True)
             job, state = saved["job"], saved["state"]
@@ -82,6 +85,15 @@ class Checkpoint:
             return
         write_whole(self._path, lambda part: _write(part, {"job": self._job, "state": state}))
         self._written = time.monotonic()
+
+
+def _unpacked(body: bytes) -> int:
+    """Return how many bytes the parts of a state take in memory: torch packs none, but unpacks what others packed."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(body)) as parts:
+            return sum(part.file_size for part in parts.infolist())
+    except zipfile.BadZipFile:
+        return 0  # torch says what is wrong
 
 
 def _head(digest: str) -> bytes:
