@@ -238,6 +238,65 @@ def test_a_network_may_put_out_mean_and_variance_as_a_tuple():
     np.testing.assert_allclose(ratio, ratio[0], rtol=1e-4)
 
 
+def saved_models():
+    """Return calibrated models, and what each needs again when it is loaded."""
+    labels = np.repeat(np.arange(100), 2)[:199].astype(str)
+    frame = pd.DataFrame(CALIBRATION[0], columns=list("abc")).assign(shop=labels)
+    point, rows, twice = LinearRegression().fit(*TRAINING), draw(300, 3), np.repeat(np.arange(199), 2)
+
+    def by_name(table):
+        return table["a"].to_numpy()
+
+    asked = {"confidence_level": [0.5, 0.9], "guarantee": "pac", "delta": 0.2}
+    deviation = BayesianRidge().fit(*TRAINING)
+    return {
+        "point": (gb.calibrate(point, CALIBRATION), {"model": point}, NEW[0]),
+        "levels": (gb.calibrate(quantile_models(), CALIBRATION, **asked), {"model": quantile_models()}, NEW[0]),
+        "deviation": (gb.calibrate(deviation, CALIBRATION), {"model": deviation}, NEW[0]),
+        "declared": (
+            gb.calibrate(deviation.predict, CALIBRATION, outputs="point"),
+            {"model": deviation.predict},
+            NEW[0],
+        ),
+        "residuals": (
+            gb.calibrate(point, CALIBRATION, residuals=rows),
+            {"model": point, "residuals": rows},
+            NEW[0],
+        ),
+        "entities": (gb.calibrate(by_name, (frame, CALIBRATION[1]), split_by="shop"), {"model": by_name}, frame),
+        "repeated": (
+            gb.calibrate(point, (CALIBRATION[0][twice], CALIBRATION[1][twice])),
+            {"model": point},
+            NEW[0],
+        ),
+    }
+
+
+@pytest.mark.filterwarnings("ignore::guardband.RepeatedRowsWarning")
+def test_what_is_saved_is_the_calibration(tmp_path):
+    for name, (guarded, again, rows) in saved_models().items():
+        guarded.save(tmp_path / name)
+        loaded = gb.load(tmp_path / name, **again)
+        assert loaded.certificate == guarded.certificate
+        np.testing.assert_array_equal(loaded.predict_interval(rows).lower, guarded.predict_interval(rows).lower)
+        if rows is NEW[0]:
+            assert loaded.audit(*CALIBRATION).verdict == "cannot judge"
+
+
+def test_a_file_without_its_model_says_what_to_bring(tmp_path):
+    point, rows = LinearRegression().fit(*TRAINING), draw(300, 3)
+    gb.calibrate(point, CALIBRATION, residuals=rows).save(tmp_path / "model")
+    with pytest.raises(gb.ModelFileError, match=r"pass the model as load\(\.\.\., model=\.\.\.\)"):
+        gb.load(tmp_path / "model")
+    with pytest.raises(gb.ModelFileError, match=r"pass residuals=\(X, y\)"):
+        gb.load(tmp_path / "model", model=point)
+    with pytest.raises(gb.ModelFileError, match="needs no residuals"):
+        gb.load(tmp_path / "model", model=quantile_models(), residuals=rows)
+    gb.IntervalRegressor(hidden=(4,), epochs=1, random_state=0).fit(*TRAINING).save(tmp_path / "table")
+    with pytest.raises(gb.ModelFileError, match="holds its own model"):
+        gb.load(tmp_path / "table", model=point)
+
+
 # ------------------------------------------------------------------------------------------- the real libraries
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,6 +33,8 @@ class Intervals:
     >>> point, intervals = bands
     >>> intervals.shape
     (1, 2, 1)
+    >>> bands.width, bands.contains([2.0]), len(bands)
+    (array([3.]), array([ True]), 1)
     """
 
     lower: Array
@@ -49,6 +51,60 @@ class Intervals:
     def unlike(self) -> NDArray[np.bool_] | None:
         """Which rows are unlike all training rows, ``(n,)``; None if nothing is known of them."""
         return None if self.unlike_columns is None else self.unlike_columns != ""
+
+    @property
+    def width(self) -> Array:
+        """How wide each interval is, ``(n,)`` or ``(n, L)``."""
+        return self.upper - self.lower
+
+    def contains(self, y: Any) -> NDArray[np.bool_]:
+        """Return which true values ``(n,)`` lie in their interval, ends included, ``(n,)`` or ``(n, L)``."""
+        values = np.asarray(y, dtype=np.float64)
+        if values.shape != self.point.shape:
+            raise ValueError(f"y must have one value for each of {len(self)} intervals, found shape {values.shape}.")
+        values = values if self.lower.ndim == 1 else values[:, None]
+        inside: NDArray[np.bool_] = (self.lower <= values) & (values <= self.upper)
+        return inside
+
+    def __len__(self) -> int:
+        return len(self.point)
+
+    def __getitem__(self, rows: Any) -> Intervals:
+        """Return the intervals of some rows: a slice, positions, a mask, or one position."""
+        index = np.arange(len(self))[rows].reshape(-1)
+        return replace(
+            self,
+            lower=self.lower[index],
+            point=self.point[index],
+            upper=self.upper[index],
+            index=None if self.index is None else self.index[index],
+            unlike_columns=None if self.unlike_columns is None else self.unlike_columns[index],
+            unlike_words="",
+        )
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        """Return lower, point and upper as one array, ``(n, 3)`` or ``(n, 3, L)``, as a calibrated network does."""
+        lower, upper = self.per_level()
+        every = np.stack([lower, np.broadcast_to(self.point[:, None], lower.shape), upper], axis=1)
+        return (every if self.lower.ndim == 2 else every[:, :, 0]).astype(dtype or np.float64)
+
+    def plot(self, y: Any = None, *, level: int = 0, most: int = 200, ax: Any = None) -> Any:
+        """Draw the intervals in order of their point, with the true values if they are given, and return the axes.
+
+        Parameters
+        ----------
+        y : array of shape (n,), default None
+            The true values. Those outside their interval are crosses.
+        level : int, default 0
+            Which of several levels to draw.
+        most : int, default 200
+            How many rows to draw at most. Of more rows some are drawn at random, with a fixed seed.
+        ax : matplotlib axes, default None
+            Where to draw; otherwise a new figure.
+        """
+        from guardband.bands.plot import plot_intervals
+
+        return plot_intervals(self, None if y is None else np.asarray(y, dtype=np.float64), level, most, ax)
 
     def __iter__(self) -> Iterator[Array]:
         lower, upper = self.per_level()

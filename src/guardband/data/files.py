@@ -55,7 +55,7 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
         try:
             os.replace(part, place)
         except OSError as error:
-            raise OSError(f"{path} cannot be replaced: {error.strerror}. Write to another file.") from None
+            raise OSError(f"{path} cannot be replaced: {error.strerror or error}. Write to another file.") from None
         _sync_folder(place.parent)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from guardband.data.target import Target
 from guardband.data.used_rows import UsedRows
 from guardband.doors.bands import refuse_faults
 from guardband.doors.judged import Judged
-from guardband.doors.outputs import Declared, declared
+from guardband.doors.outputs import Declared, Outputs, declared
 from guardband.doors.predictors import BY_COLUMNS, Columns, Predictor, predictor_of
 from guardband.doors.residual_widths import ResidualWidths
 from guardband.methods.method import Method, Request
@@ -39,7 +40,10 @@ POINT, INTERVAL = "conf-fw", "conf-nn"
 
 @dataclass(frozen=True, eq=False)
 class ModelBands:
-    """What a model predicts, read for a rule: bounds that cross are put in order."""
+    """What a model predicts, read for a rule: bounds that cross are put in order.
+
+    ``levels`` are the quantiles that a model is asked for which predicts any.
+    """
 
     predictor: Predictor
     declared: Declared
@@ -69,6 +73,7 @@ class GuardedModel(Judged):
     """A calibrated model of any library: intervals, the certificate, and an audit of its promise.
 
     ``gb.calibrate`` makes one. ``model`` is the model as it was given: whoever changes it voids the promise.
+    ``arguments`` are those of ``calibrate``, with what was found out about the model.
     """
 
     def __init__(
@@ -80,13 +85,17 @@ class GuardedModel(Judged):
         encoder: TableEncoder,
         names: tuple[str, ...] | None,
         belonging: Belonging,
+        arguments: Mapping[str, Any],
+        has_residuals: bool,
+        declared_outputs: Any,
     ) -> None:
         self.model = model
+        self.arguments, self.has_residuals, self.declared_outputs = arguments, has_residuals, declared_outputs
         self.calibration_ = calibrated
         self.fitted_ = used
         self.target_ = Target(None, None, None)
         self.belonging = belonging
-        self._bands, self._encoder, self._names = bands, encoder, names
+        self.bands, self.encoder, self.names = bands, encoder, names
 
     @property
     def certificate(self) -> Certificate:
@@ -109,9 +118,18 @@ class GuardedModel(Judged):
         ends = calibrated.ends(self._predicted(X, table), context_of(table))
         return calibrated.intervals(ends, index=table.index, input_names=(*table.names, *table.extra))
 
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the calibration to one file; ``gb.load(path, model=...)`` puts it together with your model again.
+
+        The model itself is not in the file, and neither are the widths learnt from residuals: bring both again.
+        """
+        from guardband.doors.model_file import save
+
+        save(self, path)
+
     def made_by(self) -> list[tuple[str, str]]:
         """Return what the model is, for the page."""
-        return [("Model", type(self.model).__name__), ("Columns", f"{len(self._encoder.codes):,}")]
+        return [("Model", type(self.model).__name__), ("Columns", f"{len(self.encoder.codes):,}")]
 
     def settings(self) -> list[tuple[str, str]]:
         """Return the settings of the model itself that guardband knows of: none."""
@@ -119,22 +137,22 @@ class GuardedModel(Judged):
 
     def read_rows(self, X: Any) -> Table:
         """Return rows with the columns of the calibration rows, as what they were then."""
-        table = read_table(X, self._names if is_frame(X) else None)
-        if len(table.columns) != len(self._encoder.codes):
+        table = read_table(X, self.names if is_frame(X) else None)
+        if len(table.columns) != len(self.encoder.codes):
             raise ValueError(
-                f"X must have {len(self._encoder.codes)} columns, as the calibration rows have, found "
+                f"X must have {len(self.encoder.codes)} columns, as the calibration rows have, found "
                 f"{len(table.columns)}."
             )
-        return table.read_as(self._encoder.kinds)
+        return table.read_as(self.encoder.kinds)
 
     def outputs(self, X: Any, table: Table) -> tuple[Predicted, NDArray[np.float32]]:
         """Return what the model predicts for rows that ``read_rows`` returned, and their columns as numbers."""
-        inputs = self._encoder.encode(table)
-        return self._predicted(X, table), inputs[:, : inputs.shape[1] - len(self._encoder.sizes)]
+        inputs = self.encoder.encode(table)
+        return self._predicted(X, table), inputs[:, : inputs.shape[1] - len(self.encoder.sizes)]
 
     def _predicted(self, X: Any, table: Table) -> Predicted:
         """Ask the model, which may find columns by their place, with those of the calibration rows in their order."""
-        return self._bands.predict(X if self._names is None else take_columns(X, self._names), table.n_rows)
+        return self.bands.predict(X if self.names is None else take_columns(X, self.names), table.n_rows)
 
 
 def calibrate_model(
@@ -161,12 +179,8 @@ def calibrate_model(
     if trained:
         refuse_overlap(rows.prints, known)
     rows = rows.grouped(belonging)
-    predictor = predictor_of(model, arguments["outputs"])
-    if residuals is not None:
-        if predictor.outputs != "point" and not predictor.by_columns:
-            raise ValueError("This model predicts more than a point, and needs no residuals. Remove residuals=...")
-        predictor = ResidualWidths.learn(predictor, *_pair(residuals, "residuals")).predictor
-    bands, method, request, columns = _read(predictor, rows, arguments)
+    predictor = asked(model, arguments["outputs"], residuals)
+    bands, method, request, columns, outputs = _read(predictor, rows, arguments)
     block = (bands.read(columns), rows.y, context_of(rows.table))
     rule, on_insufficient = method.rule(request), request.on_insufficient
     if rows.entities is None:
@@ -184,13 +198,40 @@ def calibrate_model(
     )
     names = rows.table.names if is_frame(X) else None
     encoder = TableEncoder.learn(rows.table, robust=True)
-    return GuardedModel(model, bands, calibrated, used, encoder, names, replace(belonging, rule=used.repeat_rule))
+    belonging = replace(belonging, rule=used.repeat_rule)
+    found = {**arguments, "method": method, "outputs": outputs, "tau": request.tau, "taus": request.taus}
+    return GuardedModel(
+        model,
+        bands,
+        calibrated,
+        used,
+        encoder,
+        names,
+        belonging,
+        found,
+        residuals is not None,
+        arguments["outputs"],
+    )
+
+
+def asked(model: Any, outputs: Any, residuals: Any) -> Predictor:
+    """Return how to ask a model, with widths by a model of its residuals if there are rows for one."""
+    if callable(outputs):
+        raise ValueError(
+            "outputs as a function is for torch networks. Pass a function from rows to bands as the model."
+        )
+    predictor = predictor_of(model, outputs)
+    if residuals is None:
+        return predictor
+    if predictor.outputs != "point" and not predictor.by_columns:
+        raise ValueError("This model predicts more than a point, and needs no residuals. Remove residuals=...")
+    return ResidualWidths.learn(predictor, *_pair(residuals, "residuals")).predictor
 
 
 def _read(
     predictor: Predictor, rows: LabelledRows, arguments: Mapping[str, Any]
-) -> tuple[ModelBands, Method, Request, Columns]:
-    """Return how the model is read, by which method and request, and its columns for the calibration rows."""
+) -> tuple[ModelBands, Method, Request, Columns, Outputs]:
+    """Return how the model is read, the method, the request, its columns for the calibration rows, and what they are."""
     options = {name: value for name, value in arguments.items() if name not in ("method", "outputs")}
     request, columns, outputs = Request.of(**options), None, predictor.outputs
     if predictor.by_columns:
@@ -214,7 +255,8 @@ def _read(
         request = replace(request, tau=_nearest(outputs, request))
     read, request = declared(outputs, method, request)
     bands = ModelBands(predictor, read, levels)
-    return bands, method, request, predictor.columns(rows.X, rows.n, levels) if columns is None else columns
+    columns = predictor.columns(rows.X, rows.n, levels) if columns is None else columns
+    return bands, method, request, columns, outputs
 
 
 def _levels_for(method: Method, request: Request) -> tuple[float, ...]:

@@ -13,7 +13,7 @@ import os
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,9 +21,8 @@ import torch
 from torch import Tensor, nn
 
 from guardband.bands.certificate import Certificate
-from guardband.calibration.calibrated import Calibrated, Unit
+from guardband.bands.predicted import Predicted
 from guardband.calibration.cut import Cut
-from guardband.calibration.summary import Summary
 from guardband.data.encoder import TableEncoder, encoder_from_dict
 from guardband.data.reference import Reference
 from guardband.data.repeats import RepeatRule
@@ -32,19 +31,25 @@ from guardband.data.transforms import Functions
 from guardband.data.unlike import Seen
 from guardband.doors.file_format import AGAIN, plain, read, reason, rich, write
 from guardband.doors.fitted import Fitted
+from guardband.doors.guarded_model import GuardedModel
+from guardband.doors.guarded_model_file import described, restored
 from guardband.doors.model_checks import (
     check_calibration,
     check_columns,
     check_finite,
     check_outputs,
     check_size,
-    check_summary,
     check_target,
     check_tensors,
     check_weights,
-    like_predicted,
 )
 from guardband.doors.network import GuardedNetwork, read_arguments
+from guardband.doors.stored_calibration import (
+    SUMMARY,
+    calibration_entries,
+    calibration_tensors,
+    restored_calibration,
+)
 from guardband.doors.table import IntervalRegressor
 from guardband.exceptions import ModelFileError
 from guardband.learning.architecture import Architecture, Builder
@@ -59,14 +64,16 @@ from guardband.training.stack import Stack, stack
 
 CUSTOM = "custom"
 PRINTS = ("training_prints", "held_out_prints", "calibration_prints")
-WEIGHTS, SUMMARY, CALIBRATION = "weights.", "summary.", "calibration."
+WEIGHTS, CALIBRATION = "weights.", "calibration."
 ENTITIES = ("training_entities", "calibration_entities")
 MOST_UNPACKED = 4_000_000
 """Bytes of a report: documents are at most 1.5 MB, see ``report/document.py``."""
 
 
 def save(
-    model: IntervalRegressor | GuardedNetwork, path: str | os.PathLike[str], report: dict[str, Any] | None = None
+    model: IntervalRegressor | GuardedNetwork | GuardedModel,
+    path: str | os.PathLike[str],
+    report: dict[str, Any] | None = None,
 ) -> None:
     """Write a model, a table's with the document of its page if there is one; the file appears whole or not at all."""
     if isinstance(model, GuardedNetwork):
@@ -78,6 +85,9 @@ def save(
             "meaning": model.meaning,
         }
         write(path, entries, {name: t for name, t in model.state_dict().items() if name != "_extra_state"})
+        return
+    if isinstance(model, GuardedModel):
+        write(path, *described(model, _plain_arguments(model.arguments)))
         return
     fitted = model.fitted_
     learned, calibrated = fitted.learned, fitted.calibrated
@@ -98,9 +108,7 @@ def save(
         "epochs": list(learned.epochs),
         "choices": learned.choices,
         "score": fitted.rule.method if fitted.params["method"] == AUTO else None,
-        "notes": None if calibrated is None else list(calibrated.notes),
-        "certificate": None if calibrated is None else calibrated.certificate.to_dict(),
-        "unit": None if calibrated is None or calibrated.unit is None else asdict(calibrated.unit),
+        **calibration_entries(calibrated),
         "reference": fitted.reference.to_dict(),
         "doubts": list(fitted.doubts),
         "repeat_rule": None if fitted.repeat_rule is None else fitted.repeat_rule.to_dict(),
@@ -113,7 +121,7 @@ def save(
         if (labels := getattr(fitted, name)) is not None:
             tensors[name] = torch.from_numpy(labels)
     if calibrated is not None:
-        tensors |= {SUMMARY + name: torch.from_numpy(a) for name, a in calibrated.summary.to_arrays().items()}
+        tensors |= calibration_tensors(calibrated)
     if report is not None:
         # As a tensor, and not among the entries: who loads the model need not read a page's worth of numbers.
         packed = zlib.compress(json.dumps(report, allow_nan=False).encode(), level=6)
@@ -124,6 +132,8 @@ def save(
 def load(
     path: str | os.PathLike[str],
     *,
+    model: Any = None,
+    residuals: Any = None,
     network: Builder | nn.Module | Sequence[nn.Module] | None = None,
     method: Method | None = None,
     guarantee: Cut | None = None,
@@ -132,12 +142,13 @@ def load(
     target_transform: Functions | None = None,
     device: str = "auto",
 ) -> Any:
-    """Return a saved model: an ``IntervalRegressor``, or what ``calibrate`` returned for a network.
+    """Return a saved model: an ``IntervalRegressor``, or what ``calibrate`` returned.
 
     What cannot be loaded raises ``ModelFileError`` with the reason. A file holds no code: a calibrated network needs
     the network again, built anew, and so does a model with a network, a method, a guarantee, a function of outputs, a
-    function as ``split_by`` or a pair of functions as ``target_transform`` of your own. ``device`` is where a table's
-    model computes; a network stays where it is.
+    function as ``split_by`` or a pair of functions as ``target_transform`` of your own. The calibration of a model of
+    any library needs that ``model`` again, and the same rows of ``residuals`` if it had some. ``device`` is where a
+    table's model computes; a network stays where it is.
     """
     resolve_device(device)  # a device that is not here is no fault of the file
     entries, tensors = read(path)
@@ -146,8 +157,12 @@ def load(
     try:
         if entries["kind"] == "network":
             return _network(entries, tensors, brought)
-        model = IntervalRegressor(**_arguments(entries["params"], brought) | {"device": device})
-        _restore(model, entries, tensors)
+        if entries["kind"] == "model":
+            return restored(entries, tensors, _arguments(entries["arguments"], brought), model, residuals)
+        if model is not None or residuals is not None:
+            raise ModelFileError("it holds its own model: remove model=... and residuals=...")
+        regressor = IntervalRegressor(**_arguments(entries["params"], brought) | {"device": device})
+        _restore(regressor, entries, tensors)
     except ModelFileError as error:
         raise ModelFileError(f"{path}: {error}") from None
     except Warning:  # the user's own filter made it an error
@@ -156,7 +171,7 @@ def load(
         check = AGAIN if all(value is None for value in brought.values()) else f"Check what you pass to load. {AGAIN}"
         why = f"{path} does not hold what this version of guardband can use: {reason(error)}."
         raise ModelFileError(f"{why} {check}") from error
-    return model
+    return regressor
 
 
 def read_certificate(path: str | os.PathLike[str]) -> Certificate | None:
@@ -263,18 +278,10 @@ def _restore(model: IntervalRegressor, entries: Mapping[str, Any], tensors: Mapp
         seen=None if entries.get("seen") is None else Seen.from_dict(entries["seen"]),
     )
     if entries["certificate"] is not None:
-        arrays = {name.removeprefix(SUMMARY): t.numpy() for name, t in tensors.items() if name.startswith(SUMMARY)}
-        summary, notes = Summary.from_arrays(arrays), tuple(entries["notes"] or ())
-        unit = None if entries["unit"] is None else Unit(**entries["unit"])
-        rule = fitted.rule if unit is None else fitted.rule.for_entities() or fitted.rule
-        columns = np.zeros((copies if rule.each_copy else 1, len(heads), 1, heads[0].columns))
-        n_rows = len(fitted.calibration_prints)
-        check_summary(summary, like_predicted(rule, heads[0].read(columns)), n_rows)
-        if unit is not None and unit.n_rows != n_rows:
-            raise ValueError("its number of calibration rows does not fit")
-        calibrated = Calibrated.by(rule, summary, notes, options.request.on_insufficient, unit, is_loaded=True)
-        if calibrated.certificate != Certificate.from_dict(entries["certificate"]):
-            raise ValueError("what is calibrated here is not what the saved certificate promises")
+        columns = np.zeros((copies if fitted.rule.each_copy else 1, len(heads), 1, heads[0].columns))
+        n_rows, on_insufficient = len(fitted.calibration_prints), options.request.on_insufficient
+        like: Predicted = heads[0].read(columns)
+        calibrated = restored_calibration(fitted.rule, entries, tensors, like, n_rows, on_insufficient)
         fitted = replace(fitted, calibrated=calibrated)
     model.n_features_in_ = entries["features"]["count"]
     if entries["features"]["names"]:

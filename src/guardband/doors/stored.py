@@ -341,6 +341,29 @@ class NetworkEntries(ModelEntries, tag="network"):
     meaning: str
 
 
+class OtherModelArguments(Promised):
+    """The arguments of ``calibrate`` for a model of any library, with what was found out about it."""
+
+    outputs: str | Annotated[list[Number], Meta(max_length=2 * MOST_LEVELS + 1)]
+
+
+class OtherModelEntries(ModelEntries, tag="model"):
+    """A ``GuardedModel``: its calibration, without the model."""
+
+    arguments: OtherModelArguments
+    declared: str | list[Number] | None
+    asked_levels: Annotated[list[Annotated[float, Meta(gt=0, lt=1)]], Meta(max_length=2 * MOST_LEVELS + 1)]
+    has_residuals: bool
+    split_by: str | list[str] | None
+    features: FeatureEntries
+    encoder: TableEncoderEntries
+    certificate: CertificateEntries
+    notes: list[str]
+    unit: UnitEntries | None
+    reference: ReferenceEntries
+    repeat_rule: RepeatEntries | None
+
+
 class Version(Struct):
     """Of the entries only what tells which version of guardband wrote them."""
 
@@ -355,7 +378,7 @@ def schema_of(text: str) -> int:
 
 def entries_of(text: str) -> dict[str, Any]:
     """Return entries in JSON that are what this version writes; others are a ``ValueError``."""
-    entries: dict[str, Any] = to_builtins(_decoded(text, TableEntries | NetworkEntries))
+    entries: dict[str, Any] = to_builtins(_decoded(text, TableEntries | NetworkEntries | OtherModelEntries))
     return entries
 
 
