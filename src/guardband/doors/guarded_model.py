@@ -231,7 +231,7 @@ def asked(model: Any, outputs: Any, residuals: Any) -> Predictor:
 def _read(
     predictor: Predictor, rows: LabelledRows, arguments: Mapping[str, Any]
 ) -> tuple[ModelBands, Method, Request, Columns, Outputs]:
-    """Return how the model is read, the method, the request, its columns for the calibration rows, and what they are."""
+    """Return how the model is read, the method, the request, its columns for the calibration rows, and their kind."""
     options = {name: value for name, value in arguments.items() if name not in ("method", "outputs")}
     request, columns, outputs = Request.of(**options), None, predictor.outputs
     if predictor.by_columns:
