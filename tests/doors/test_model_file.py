@@ -262,3 +262,12 @@ def test_paths_and_devices_that_are_not_there(saved, tmp_path):
         gb.load(tmp_path)
     with pytest.raises(ValueError, match="device must be"):
         gb.load(saved[0], device="cuda:99")
+
+
+def test_a_full_gpu_is_no_fault_of_the_file(saved, monkeypatch):
+    def full(*_):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr("guardband.doors.model_file._restore", full)
+    with pytest.raises(torch.OutOfMemoryError):
+        gb.load(saved[0])

@@ -74,6 +74,7 @@ PROGRAM = """
 def test_a_forked_process_predicts_fits_calibrates_and_trains():
     environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
     environment["OMP_WAIT_POLICY"] = "passive"  # on a busy machine threads would wait for each other at full speed
+    environment["CUDA_VISIBLE_DEVICES"] = ""  # torch refuses a GPU in a forked process by a sentence of its own
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(PROGRAM)], capture_output=True, text=True, check=False, env=environment
     )

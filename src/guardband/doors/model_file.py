@@ -66,6 +66,8 @@ CUSTOM = "custom"
 PRINTS = ("training_prints", "held_out_prints", "calibration_prints")
 WEIGHTS, CALIBRATION = "weights.", "calibration."
 ENTITIES = ("training_entities", "calibration_entities")
+NO_FAULT_OF_THE_FILE = (Warning, torch.OutOfMemoryError, getattr(torch, "AcceleratorError", torch.OutOfMemoryError))
+"""A warning that the user's own filter made an error, and a GPU that is full."""
 MOST_UNPACKED = 4_000_000
 """Bytes of a report: documents are at most 1.5 MB, see ``report/document.py``."""
 
@@ -165,7 +167,7 @@ def load(
         _restore(regressor, entries, tensors)
     except ModelFileError as error:
         raise ModelFileError(f"{path}: {error}") from None
-    except Warning:  # the user's own filter made it an error
+    except NO_FAULT_OF_THE_FILE:
         raise
     except Exception as error:  # whatever follows from other entries, or from code that was brought
         check = AGAIN if all(value is None for value in brought.values()) else f"Check what you pass to load. {AGAIN}"
