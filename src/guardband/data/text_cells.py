@@ -129,7 +129,8 @@ def as_text(column: pa.Array) -> pa.Array:
 
     if not is_latin(column):
         return column.cast(pa.string())
-    return pa.array([None if v is None else decoded(v) for v in column.to_pylist()], pa.string())
+    encoded = column.cast(pa.binary()).dictionary_encode()  # most texts come more than once
+    return pa.array([decoded(text) for text in encoded.dictionary.to_pylist()], pa.string()).take(encoded.indices)
 
 
 def is_latin(column: pa.Array) -> bool:
