@@ -64,7 +64,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Tensor
         raise MissingModelFileError(f"There is no model file at {path}. Check the path.")
     try:
         body = place.read_bytes()
-        tensors = from_bytes(body)
+        tensors = dict(sorted(from_bytes(body).items()))  # safetensors has them in another order each time
         metadata = decode(body[8 : 8 + int.from_bytes(body[:8], "little")], type=_Header).metadata
         checksum = _checksum(metadata.get("guardband", ""), tensors)
     except Exception as error:  # of safetensors, torch and msgspec, whose kinds are theirs to choose
