@@ -263,3 +263,9 @@ def test_a_network_too_deep_for_a_bound_is_loaded_all_the_same(tmp_path):
     model = gb.IntervalRegressor(**QUICK | {"hidden": (64,) * 60}).fit(X, y)
     model.save(tmp_path / "m")
     np.testing.assert_array_equal(gb.load(tmp_path / "m").predict(X), model.predict(X))
+
+
+def test_a_calibration_without_its_certificate_is_refused(folder, tmp_path):
+    entries, tensors = opened(saved("plain", folder))
+    with pytest.raises(gb.ModelFileError, match="a calibration without its certificate"):
+        gb.load(forged(tmp_path / "m", entries | {"certificate": None}, tensors))

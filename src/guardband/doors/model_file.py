@@ -279,6 +279,8 @@ def _restore(model: IntervalRegressor, entries: Mapping[str, Any], tensors: Mapp
         repeat_rule=None if entries["repeat_rule"] is None else RepeatRule.from_dict(entries["repeat_rule"]),
         seen=None if entries.get("seen") is None else Seen.from_dict(entries["seen"]),
     )
+    if entries["certificate"] is None and any(name.startswith(SUMMARY) for name in tensors):
+        raise ValueError("it holds a calibration without its certificate")
     if entries["certificate"] is not None:
         columns = np.zeros((copies if fitted.rule.each_copy else 1, len(heads), 1, heads[0].columns))
         n_rows, on_insufficient = len(fitted.calibration_prints), options.request.on_insufficient
