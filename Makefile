@@ -23,9 +23,9 @@ lint: .venv/dev
 smoke: .venv/dev
 	$(BIN)/python tests/wheel_smoke.py
 
-# The documentation as a site: build/site/index.html, which opens without a server.
+# The documentation as a site: build/site/index.html, which opens without a server. Tutorials run if they have changed.
 docs: .venv/dev
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+	$(BIN)/python docs/build.py build/site --execute
 
 .venv/demo: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

@@ -1,6 +1,7 @@
 """What every test shares: one thread per process, the data folder, small data."""
 
 import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -30,3 +31,16 @@ def data_dir() -> Path:
 def small() -> tuple[np.ndarray, np.ndarray]:
     """400 rows of the artificial data with 6 columns."""
     return PaperModel(n_features=6).draw(400, seed=1)
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """A chromium without a window; tests that need it are skipped where there is none."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright, of the extra dev")
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if chromium is None:
+        pytest.skip("needs a chromium on the path")
+    with playwright.sync_playwright() as driver:
+        own = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield own
+        own.close()

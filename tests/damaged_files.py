@@ -342,7 +342,8 @@ class _Model:
         table = read_table(X).settled()
         self.feature_names_in_, self.n_features_in_ = list(table.names), len(table.names)
         self.encoder = TableEncoder.learn(table)
-        self.fitted_ = SimpleNamespace(learned=SimpleNamespace(encoder=self.encoder), seen=Seen.learn(table))
+        learned, seen = SimpleNamespace(encoder=self.encoder), Seen.learn(table)
+        self.fitted_ = SimpleNamespace(learned=learned, seen=seen, grouping=None, weighting=None)
         self.calibration_ = SimpleNamespace(at=lambda level, delta: None)
 
     def read_rows(self, X, to_predict):
@@ -464,6 +465,7 @@ def cases(first, count, seed, originals):
 def serve(folder, first, count, seed):
     """Print how each damaged file was read; without a number of files, those with a purpose."""
     from guardband.cli.labelled import Labelled  # noqa: F401  what is imported here is so in all processes
+    from guardband.doors.bands import BandCalibrator  # noqa: F401  torch, which takes longer than all the rest
 
     warnings.simplefilter("ignore")
     pa.set_cpu_count(1)

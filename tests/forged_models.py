@@ -13,6 +13,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 import guardband as gb
+from guardband.bands.predicted import PredictedGaussian
 from guardband.bands.promise import Promise
 from guardband.doors.file_format import _checksum
 
@@ -77,6 +78,10 @@ def grouped():
     return gb.IntervalRegressor(**PLAIN, split_by="many").fit(frame, y)
 
 
+def for_target():
+    return gb.IntervalRegressor(**PLAIN, split_by=[]).fit(*rows(400)).for_target(rows(300, 1)[0])
+
+
 def network(build, **asked):
     def make():
         X, y = (torch.from_numpy(own).float() for own in numbers())
@@ -102,6 +107,7 @@ TABLES = {
     "uncalibrated": table(**PLAIN, calibration_size=None),
     "entities": grouped,
     "repeated": repeated,
+    "target": for_target,
     "own": table(numbers, network=own_network, epochs=2, random_state=0, verbose=False),
 }
 NETWORKS = {
@@ -114,13 +120,57 @@ NETWORKS = {
 }
 
 
+def bounds(n=200, seed=0):
+    """Return lower bounds, points, upper bounds and true values."""
+    rng = np.random.default_rng(seed)
+    point = rng.standard_normal(n)
+    return point - 1 - rng.random(n), point, point + 1 + rng.random(n), point + rng.standard_normal(n)
+
+
+def rule(*asked, fit=lambda own, lower, point, upper, y: own.fit(lower, point, upper, y), **more):
+    return lambda: fit(gb.BandCalibrator(*asked, **more), *bounds())
+
+
+def many(*parts):
+    return [np.stack([part * k for k in (1, 0.8, 0.5)]) for part in parts]
+
+
+RULES = {
+    "rule": rule(confidence_level=[0.9, 0.5]),
+    "rule-bounds": rule("cqr-r", crossing="sort", fit=lambda own, lower, _, upper, y: own.fit(lower, None, upper, y)),
+    "rule-point": rule("conf-fw", guarantee="pac", fit=lambda own, _, point, __, y: own.fit(None, point, None, y)),
+    "rule-pav": rule(
+        "pav",
+        taus=[0.1, 0.2, 0.3],
+        fit=lambda own, lower, point, upper, y: own.fit(
+            *(part + np.stack([point] * 3) for part in many(lower - point, 0 * point, upper - point)), y
+        ),
+    ),
+    "rule-bayes": rule(
+        "bayes", fit=lambda own, lower, point, upper, y: own.fit_predicted(PredictedGaussian(point, upper - point), y)
+    ),
+    "rule-entities": rule(
+        guarantee="pac",
+        fit=lambda own, *bands: own.fit(*bands, entities=np.arange(200) // 4),
+    ),
+    "rule-few": rule(confidence_level=0.999),
+}
+
+
+def new_intervals(own):
+    """Return the intervals of new rows by a rule of any form."""
+    rng = np.random.default_rng(7)
+    X = np.sort(rng.standard_normal((20, len(own.columns.names))), axis=1)
+    return own.intervals_of(own.read_rows(np.abs(X) if own.columns.form == "gaussian" else X))
+
+
 def saved(name, folder):
     """Return the path of a model of that name, fitted and saved."""
     path = folder / f"{name}.guardband"
     if not path.exists():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            (TABLES[name] if name in TABLES else NETWORKS[name][1])().save(path)
+            (NETWORKS[name][1] if name in NETWORKS else (TABLES | RULES)[name])().save(path)
     return path
 
 
@@ -265,6 +315,10 @@ def judged(path, name):
         if name in NETWORKS:
             out = model(torch.from_numpy(numbers(20)[0]).float()).numpy()
             certificate = model.certificate
+        elif name in RULES:
+            bands, certificate = new_intervals(model), model.certificate
+            out = np.stack([bands.lower.reshape(20, -1)[:, 0], bands.point, bands.upper.reshape(20, -1)[:, 0]])
+            model.made_by(), model.settings(), model.belonging.keys
         elif name == "uncalibrated":
             assert not np.isnan(model.predict(rows(20, seed=5)[0])).any(), "it predicts NaN"
             return "loaded"

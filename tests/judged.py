@@ -13,12 +13,12 @@ from guardband.methods.method import Request
 from guardband.methods.registry import method_named
 
 
-def evidence_of(n=2000, n2=1000, *, X=None, noise=1.0, levels=0.9, seed=0, group=None, **asked):
-    """Return evidence of y = point + noise * N(0, 1), for bands that were calibrated with noise 1."""
+def evidence_of(n=2000, n2=1000, *, X=None, noise=1.0, levels=0.9, seed=0, group=None, time=None, scale=1.0, **asked):
+    """Return evidence of y = point + noise * N(0, 1), for bands that were calibrated with noise 1, all times scale."""
     rng = np.random.default_rng(seed)
     conformal = method_named("conf-nn").rule(Request.of(levels, **asked))
-    point = 10 * rng.random(n)
-    width = 1 + point / 10
+    unit = rng.random(n)
+    point, width = scale * 10 * unit, scale * (1 + unit)
     predicted = PredictedInterval(*(side[None, None] for side in (point - width, point, point + width)))
     y = point + width * noise * rng.standard_normal(n)
     held_out = np.abs(rng.standard_normal(n2))
@@ -35,7 +35,7 @@ def evidence_of(n=2000, n2=1000, *, X=None, noise=1.0, levels=0.9, seed=0, group
         scores=conformal.scores(predicted, y, Context()),
         calibration_scores=held_out,
         group=group,
-        time=None,
+        time=time,
         moments=frozenset(),
         row_numbers=np.arange(1, len(y) + 1),
         reference=Reference.learn(table, y),

@@ -39,6 +39,27 @@ def fitted(method="conf-nn"):
     return gb.IntervalRegressor(method, **SMALL).fit(X[:300], y[:300])
 
 
+def grouped_rows(names, n=600, seed=0, worse=0, by="district"):
+    """Return bounds, true values and equal groups; errors of the first ``worse`` of them are four times as large."""
+    rng = np.random.default_rng(seed)
+    number = np.arange(n) % len(names)
+    point = rng.standard_normal(n)
+    y = point + rng.standard_normal(n) * np.where(number < worse, 4, 1)
+    return (point - 1, point, point + 1, y), pd.Series([names[i] for i in number], name=by)
+
+
+def grouped_evidence(names=("old town", "hillside", "station"), n=600, worse=1, few=(), **asked):
+    """Return a rule with a promise for each group and rows that judge it; ``few`` groups have 5 calibration rows."""
+    ends, groups = grouped_rows(names, n)
+    seen = groups.groupby(groups).cumcount()
+    kept = (~groups.isin(few) | (seen < 5)).to_numpy()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        rule = gb.BandCalibrator(**asked).fit(*(end[kept] for end in ends), groups=groups[kept])
+    (*bounds, y), groups = grouped_rows(names, 2 * n, 1, worse)
+    return rule, rule._evidence(*bounds, y, entities=None, groups=groups)
+
+
 @cache
 def documents():
     """Return the documents by name, each anew from JSON."""
@@ -58,6 +79,7 @@ def documents():
         made["entities"] = document(
             model, Evidence.of(model, X[300:], y[300:], entities=entities[300:], group=group, time=group.index)
         )
+        made["groups"] = document(*grouped_evidence(n=60))
     return {name: json.loads(json.dumps(own, allow_nan=False)) for name, own in made.items()}
 
 
@@ -86,3 +108,8 @@ def found(value, at):
     for step in at:
         value = value[step]
     return value
+
+
+def is_headed(page: str) -> bool:
+    """Return whether a page has the title Sales, the author A. Analyst and the unit EUR."""
+    return all(part in page for part in ('<h1 id="title">Sales</h1>', "A. Analyst, 20", "\N{NO-BREAK SPACE}EUR"))

@@ -128,3 +128,26 @@ def test_fewest_rows_agree_with_the_rank_at_exact_boundaries():
         exact = Levels.of(level).values[0]
         assert pac_rank(exact, n, delta) <= n
         assert pac_rank(exact, n - 1, delta) > n - 1
+
+
+def test_groups_need_the_rows_of_one_with_its_share_of_delta():
+    """Each promise is finite from so many rows on, and not with one less; all groups share delta."""
+    for groups in (1, 5, 40):
+        assert planning.group_rows(0.9, groups) == planning.marginal_rows(0.9)
+        n = planning.group_rows(0.9, groups, delta=0.1)
+        assert pac_rank(Fraction(9, 10), n, 0.1 / groups) <= n
+        assert pac_rank(Fraction(9, 10), n - 1, 0.1 / groups) > n - 1
+        within = planning.group_rows(0.9, groups, delta=0.1, epsilon=0.03)
+        assert planning.conformal_epsilon(0.9, within, 0.1 / groups) <= 0.03
+    for wrong in ({"groups": 0}, {"groups": 2, "epsilon": 0.1}, {"groups": 2, "delta": 1.0}):
+        with pytest.raises(ValueError, match=r"groups must be|Give delta too|delta must lie"):
+            planning.group_rows(0.9, **wrong)
+
+
+@pytest.mark.parametrize("share", [0.01, 0.3, 1.0])
+def test_rows_in_all_are_the_fewest_that_give_a_group_its_own(share):
+    n = planning.rows_in_all(38, share)
+    assert binom.sf(37, n, share) >= 0.99
+    assert share == 1 or binom.sf(37, n - 1, share) < 0.99
+    with pytest.raises(ValueError, match="share must be above 0"):
+        planning.rows_in_all(38, 0.0)

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from guardband.calibration.score import Score as Score
     from guardband.doors.bands import BandCalibrator as BandCalibrator
     from guardband.doors.calibrate import calibrate as calibrate
+    from guardband.doors.choose import Choice as Choice
+    from guardband.doors.choose import choose as choose
     from guardband.doors.export import export_onnx as export_onnx
     from guardband.doors.guarded_model import GuardedModel as GuardedModel
     from guardband.doors.model_file import load as load
@@ -43,18 +45,22 @@ if TYPE_CHECKING:
     from guardband.exceptions import SlowTrainingWarning as SlowTrainingWarning
     from guardband.exceptions import TargetWarning as TargetWarning
     from guardband.exceptions import UnlikeRowsWarning as UnlikeRowsWarning
+    from guardband.explain.explanation import Explanation as Explanation
     from guardband.methods.method import Method as Method
     from guardband.methods.method import NetworkSpec as NetworkSpec
     from guardband.methods.method import Request as Request
     from guardband.nn.heads import Head as Head
+    from guardband.pipelines import predict_interval as predict_interval
 
 _HOME = {
     "BandCalibrator": "guardband.doors.bands",
     "Certificate": "guardband.bands.certificate",
+    "Choice": "guardband.doors.choose",
     "Context": "guardband.bands.predicted",
     "Cut": "guardband.calibration.cut",
     "DegenerateBandWarning": "guardband.exceptions",
     "DependentRowsWarning": "guardband.exceptions",
+    "Explanation": "guardband.explain.explanation",
     "GuardedModel": "guardband.doors.guarded_model",
     "GuardedNetwork": "guardband.doors.network",
     "Head": "guardband.nn.heads",
@@ -76,8 +82,10 @@ _HOME = {
     "TargetWarning": "guardband.exceptions",
     "UnlikeRowsWarning": "guardband.exceptions",
     "calibrate": "guardband.doors.calibrate",
+    "choose": "guardband.doors.choose",
     "export_onnx": "guardband.doors.export",
     "load": "guardband.doors.model_file",
+    "predict_interval": "guardband.pipelines",
     "train": "guardband.doors.train",
     "with_intervals": "guardband.doors.replace",
 }

@@ -6,14 +6,14 @@
     ├── InsufficientCalibrationError    too few calibration rows, and on_insufficient="raise"
     └── OverlapError                    calibration rows were already used for training
     UserWarning
-    ├── InsufficientCalibrationWarning  too few calibration rows: the interval is the whole line
+    ├── InsufficientCalibrationWarning  too few calibration rows: intervals are infinite
     ├── MissingTargetWarning            rows without a target were left out
     ├── UnlikeRowsWarning               new rows are unlike all training rows
-    ├── DependentRowsWarning            rows may depend on each other, so that the promise may not hold
-    ├── DegenerateBandWarning           a side of the band has no width, or the mean lies outside the band
+    ├── DependentRowsWarning            rows may depend on each other, and the promise may not hold
+    ├── DegenerateBandWarning           a side of an interval has no width, or the mean lies outside
     ├── RepeatedRowsWarning             calibration rows come more than once
     ├── SlowTrainingWarning             networks train slower than they could, and why
-    └── TargetWarning                   the target is constant, has two values, or values far beyond all others
+    └── TargetWarning                   the target has too few or extreme values, or a model predicts one quantile
 
 Every other bad argument is a plain ``ValueError`` or ``TypeError``.
 """
@@ -50,7 +50,7 @@ class OverlapError(ValueError):
 
 
 class InsufficientCalibrationWarning(UserWarning):
-    """There are too few calibration rows: the interval is the whole line."""
+    """There are too few calibration rows, and intervals are infinite."""
 
 
 class MissingTargetWarning(UserWarning):
@@ -62,7 +62,7 @@ class UnlikeRowsWarning(UserWarning):
 
 
 class DegenerateBandWarning(UserWarning):
-    """A side of the band collapsed: a dead ReLU ordering, or a mean outside the band."""
+    """A side of an interval has no width, or a predicted mean lies outside its interval."""
 
 
 class DependentRowsWarning(UserWarning):
@@ -70,12 +70,12 @@ class DependentRowsWarning(UserWarning):
 
 
 class RepeatedRowsWarning(UserWarning):
-    """Calibration rows come more than once: the promise counts them as if they were new."""
+    """Calibration rows occur more than once, and the promise counts each of them."""
 
 
 class SlowTrainingWarning(UserWarning):
-    """Networks cannot be trained as one, or their step cannot be captured: the result is the same, but later."""
+    """Networks cannot be trained together, or not as fast as possible. The result is the same, but takes longer."""
 
 
 class TargetWarning(UserWarning):
-    """The target is constant, has only two values, or has values that are far beyond all others."""
+    """The target is constant, has two values or some far beyond all others, or a model predicts one quantile of it."""

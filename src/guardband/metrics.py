@@ -1,76 +1,163 @@
 """How good intervals are: every metric takes ``(y_true, bands)``.
 
-With one confidence level a metric is a float, with L levels an array ``(L,)``.
+``bands`` are ``Intervals``, or what a calibrated network puts out: lower, point and upper, ``(n, 3)`` or
+``(n, 3, L)``, as an array or a tensor. A score that depends on the confidence level then needs ``confidence_level``.
+With one level a metric is a float, with L levels an array ``(L,)``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from guardband.bands.intervals import Intervals
+from guardband.bands.intervals import Intervals, intervals_of
+from guardband.bands.levels import Levels
+from guardband.bands.sides import Tails, bound_scores
+from guardband.pipelines import predict_interval
 
 Array = NDArray[np.float64]
+Bands = Any
+"""``Intervals``, or lower, point and upper as an array or a tensor, ``(n, 3)`` or ``(n, 3, L)``."""
+Level = float | Sequence[float] | None
 
 
-def coverage(y_true: ArrayLike, bands: Intervals) -> float | Array:
-    """Return the share of rows whose response lies in its interval, ends included.
+def coverage(y_true: ArrayLike, bands: Bands) -> float | Array:
+    """Return the share of rows whose true value lies in its interval, ends included.
 
+    Parameters
+    ----------
+    y_true : array of shape (n,)
+        The true values.
+    bands : Intervals, array or tensor of shape (n, 3) or (n, 3, L)
+        The intervals of the same rows: lower bound, prediction and upper bound.
+
+    Examples
+    --------
     >>> bands = Intervals(np.array([0.0, 0.0]), np.array([1.0, 1.0]), np.array([2.0, 2.0]), 0.9)
     >>> coverage([1.5, 2.5], bands)
     0.5
     """
+    bands = intervals_of(bands)
     return _per_level(bands, _inside(y_true, bands).mean(axis=0))
 
 
-def mean_length(y_true: ArrayLike, bands: Intervals) -> float | Array:
-    """Return the mean of upper - lower."""
+def mean_length(y_true: ArrayLike, bands: Bands) -> float | Array:
+    """Return the mean width of the intervals, upper - lower. It is infinite for intervals with one bound.
+
+    ``interval_score`` judges these, by the bound that they have.
+
+    Parameters
+    ----------
+    y_true : array of shape (n,)
+        The true values. The width does not depend on them.
+    bands : Intervals, array or tensor of shape (n, 3) or (n, 3, L)
+        The intervals of the same rows: lower bound, prediction and upper bound.
+    """
+    bands = intervals_of(bands)
     lower, upper = bands.per_level()
     return _per_level(bands, (upper - lower).mean(axis=0))
 
 
-def interval_score(y_true: ArrayLike, bands: Intervals) -> float | Array:
-    """Return the mean interval (Winkler) score: the lower the better, and proper.
+def interval_score(y_true: ArrayLike, bands: Bands, *, confidence_level: Level = None) -> float | Array:
+    """Return the mean interval score (Winkler 1972): the lower, the better.
 
-    length + (2 / alpha) (lower - y)_+ + (2 / alpha) (y - upper)_+  (Winkler 1972).
+    It is width + (2 / alpha) (lower - y)_+ + (2 / alpha) (y - upper)_+. The true quantiles have the lowest mean.
+
+    Intervals with one bound are judged by that bound alone: (upper - y) + (y - upper)_+ / alpha for an upper bound, and
+    (y - lower) + (lower - y)_+ / alpha for a lower bound. That is the quantile loss, divided by alpha. With tails
+    (a, b) the score is width + (lower - y)_+ / a + (y - upper)_+ / b.
+
+    Parameters
+    ----------
+    y_true : array of shape (n,)
+        The true values.
+    bands : Intervals, array or tensor of shape (n, 3) or (n, 3, L)
+        The intervals of the same rows: lower bound, prediction and upper bound.
+    confidence_level : float or sequence of float, default None
+        The level of the intervals, if ``bands`` is an array or a tensor. ``Intervals`` know their own.
     """
+    bands = _at_level(bands, confidence_level)
     y = _column(y_true, bands)
     lower, upper = bands.per_level()
-    outside = np.maximum(lower - y, 0) + np.maximum(y - upper, 0)
-    return _per_level(bands, (upper - lower + 2 / _alphas(bands) * outside).mean(axis=0))
+    if _is_plain(bands):
+        outside = np.maximum(lower - y, 0) + np.maximum(y - upper, 0)
+        return _per_level(bands, (upper - lower + 2 / _alphas(bands) * outside).mean(axis=0))
+    return _per_level(bands, np.sum(bound_scores(y, lower, upper, _tails(bands)), axis=0).mean(axis=0))
 
 
-def weighted_interval_score(y_true: ArrayLike, bands: Intervals) -> float:
+def weighted_interval_score(y_true: ArrayLike, bands: Bands, *, confidence_level: Level = None) -> float:
     """Return the mean weighted interval score over the point and all levels (Bracher et al. 2021).
 
-    (|y - point| / 2 + sum_l alpha_l / 2 * interval score_l) / (L + 1/2).
+    (|y - point| / 2 + sum_l alpha_l / 2 * interval score_l) / (L + 1/2). Where a bound may be missed by a share other
+    than alpha_l / 2, because it is the only one or the tails differ, what it adds is weighted by that share.
+
+    Parameters
+    ----------
+    y_true : array of shape (n,)
+        The true values.
+    bands : Intervals, array or tensor of shape (n, 3) or (n, 3, L)
+        The intervals of the same rows: lower bound, prediction and upper bound.
+    confidence_level : float or sequence of float, default None
+        The level of the intervals, if ``bands`` is an array or a tensor. ``Intervals`` know their own.
     """
-    scores = np.atleast_1d(interval_score(y_true, bands))
-    error = np.abs(_column(y_true, bands)[:, 0] - bands.point).mean()
-    return float((error / 2 + (_alphas(bands) / 2 * scores).sum()) / (len(scores) + 0.5))
+    bands = _at_level(bands, confidence_level)
+    y = _column(y_true, bands)
+    lower, upper = bands.per_level()
+    each = zip(bound_scores(y, lower, upper, _tails(bands)), _tails(bands), strict=True)
+    bounds = sum((scores.mean(axis=0) * np.array(tail)).sum() for scores, tail in each if tail is not None)
+    error = np.abs(y[:, 0] - bands.point).mean()
+    return float((error / 2 + bounds) / (len(_alphas(bands)) + 0.5))
 
 
-def pinball(y_true: ArrayLike, bands: Intervals) -> Array:
-    """Return the mean quantile loss of lower bound, point and upper bound: ``(3,)``, or ``(3, L)``."""
-    y, (lower, upper), half = _column(y_true, bands), bands.per_level(), _alphas(bands) / 2
+def pinball(y_true: ArrayLike, bands: Bands, *, confidence_level: Level = None) -> Array:
+    """Return the mean quantile loss of lower bound, point and upper bound: ``(3,)``, or ``(3, L)``.
+
+    It is NaN for a bound that there is none of, because the promise is about the other.
+
+    Parameters
+    ----------
+    y_true : array of shape (n,)
+        The true values.
+    bands : Intervals, array or tensor of shape (n, 3) or (n, 3, L)
+        The intervals of the same rows: lower bound, prediction and upper bound.
+    confidence_level : float or sequence of float, default None
+        The level of the intervals, if ``bands`` is an array or a tensor. ``Intervals`` know their own.
+    """
+    bands = _at_level(bands, confidence_level)
+    y, (lower, upper), (below, above) = _column(y_true, bands), bands.per_level(), _tails(bands)
+    none = np.full_like(lower, np.nan)
     losses = [
-        _quantile_loss(half, y - lower),
-        np.repeat(_quantile_loss(0.5, y - bands.point[:, None]), len(half), axis=1),
-        _quantile_loss(1 - half, y - upper),
+        none if below is None else _quantile_loss(np.array(below), y - lower),
+        np.repeat(_quantile_loss(0.5, y - bands.point[:, None]), lower.shape[1], axis=1),
+        none if above is None else _quantile_loss(1 - np.array(above), y - upper),
     ]
     means = np.stack([loss.mean(axis=0) for loss in losses])
     return means if isinstance(bands.confidence_level, tuple) else means[:, 0]
 
 
-def size_stratified_coverage(y_true: ArrayLike, bands: Intervals, bins: int = 10) -> float | Array:
-    """Return the least coverage over bins of equal count by interval length; NaN for constant length.
+def size_stratified_coverage(y_true: ArrayLike, bands: Bands, bins: int = 10) -> float | Array:
+    """Return the lowest coverage over groups of rows with similar width; NaN if all intervals have one width.
 
-    Lengths that differ by rounding only are constant: see ``constant_length``.
+    Widths that differ by rounding only count as one: see ``constant_length``. For intervals with one bound the width is
+    the distance of that bound from the prediction.
+
+    Parameters
+    ----------
+    y_true : array of shape (n,)
+        The true values.
+    bands : Intervals, array or tensor of shape (n, 3) or (n, 3, L)
+        The intervals of the same rows: lower bound, prediction and upper bound.
+    bins : int, default 10
+        How many groups of equal size the rows are split into by width.
     """
+    bands = intervals_of(bands)
     inside = _inside(y_true, bands)
     lower, upper = bands.per_level()
+    point = np.broadcast_to(bands.point[:, None], lower.shape)
+    lower, upper = (point if bands.side == "upper" else lower), (point if bands.side == "lower" else upper)
 
     def worst(low: Array, high: Array, hits: NDArray[np.bool_]) -> float:
         if constant_length(low, high):
@@ -82,10 +169,19 @@ def size_stratified_coverage(y_true: ArrayLike, bands: Intervals, bins: int = 10
 
 
 def constant_length(lower: Array, upper: Array) -> bool:
-    """Return whether all intervals are equally long, ``(n,), (n,)``, but for the rounding of their ends.
+    """Return whether all intervals are equally wide, ``(n,), (n,)``, apart from rounding.
 
-    Lengths may differ by a billionth of the longest, and by some units in the last place of the largest end.
+    Widths may differ by a billionth of the widest, and by some units in the last place of the largest end.
 
+    Parameters
+    ----------
+    lower : array of shape (n,)
+        The lower bounds.
+    upper : array of shape (n,)
+        The upper bounds.
+
+    Examples
+    --------
     >>> ends = np.array([0.1, 1e6])
     >>> constant_length(ends - 0.3, ends + 0.3), constant_length(ends - 0.3, ends + [0.3, 0.31])
     (True, False)
@@ -99,18 +195,34 @@ def constant_length(lower: Array, upper: Array) -> bool:
 
 def worst_slab_coverage(
     y_true: ArrayLike,
-    bands: Intervals,
+    bands: Bands,
     X: ArrayLike,
     *,
     mass: float = 0.2,
     directions: int = 500,
     random_state: int = 0,
 ) -> float | Array:
-    """Return coverage on the worst slab {a <= v'x <= b} that holds at least ``mass`` of the rows.
+    """Return coverage in the worst region {a <= v'x <= b} that holds at least ``mass`` of the rows.
 
-    The slab is chosen on a quarter of the rows (at most 2,000) and judged on the others (Cauchois et al.
-    2021): judged where it was chosen, even the oracle would look bad.
+    The region is found on a quarter of the rows, at most 2,000, and its coverage is counted on the others (Cauchois et
+    al. 2021). On the rows where it was found, even perfect intervals would look bad.
+
+    Parameters
+    ----------
+    y_true : array of shape (n,)
+        The true values.
+    bands : Intervals, array or tensor of shape (n, 3) or (n, 3, L)
+        The intervals of the same rows: lower bound, prediction and upper bound.
+    X : array of shape (n, d)
+        The inputs of the rows, as numbers.
+    mass : float, default 0.2
+        The smallest share of the rows that a region must hold.
+    directions : int, default 500
+        How many random directions are searched. More directions find a worse region and take longer.
+    random_state : int, default 0
+        The seed of the directions.
     """
+    bands = intervals_of(bands)
     counts = worst_slab_counts(y_true, bands, X, mass=mass, directions=directions, random_state=random_state)
     with np.errstate(invalid="ignore"):
         return _per_level(bands, counts[:, 0] / counts[:, 1])
@@ -118,18 +230,33 @@ def worst_slab_coverage(
 
 def worst_slab_counts(
     y_true: ArrayLike,
-    bands: Intervals,
+    bands: Bands,
     X: ArrayLike,
     *,
     mass: float = 0.2,
     directions: int = 500,
     random_state: int = 0,
 ) -> NDArray[np.int64]:
-    """Return how many rows of the worst slab are covered, and how many it holds, ``(L, 2)``.
+    """Return how many rows of the worst region are covered, and how many it holds, ``(L, 2)``.
 
-    These are the rows that judge, so that their count follows the law of any other group's.
+    The rows that found the region are not counted, and the counts follow the law of any other group.
+
+    Parameters
+    ----------
+    y_true : array of shape (n,)
+        The true values.
+    bands : Intervals, array or tensor of shape (n, 3) or (n, 3, L)
+        The intervals of the same rows: lower bound, prediction and upper bound.
+    X : array of shape (n, d)
+        The inputs of the rows, as numbers.
+    mass : float, default 0.2
+        The smallest share of the rows that a region must hold.
+    directions : int, default 500
+        How many random directions are searched. More directions find a worse region and take longer.
+    random_state : int, default 0
+        The seed of the directions.
     """
-    inside = _inside(y_true, bands)
+    inside = _inside(y_true, intervals_of(bands))
     x = np.asarray(X, dtype=float)
     if x.ndim != 2 or len(x) != len(inside):
         raise ValueError(f"X must be (n, d) with n = {len(inside)} rows, found shape {x.shape}.")
@@ -144,8 +271,18 @@ def worst_slab_counts(
 
 
 def interval_score_scorer(estimator: Any, X: Any, y: Any) -> float:
-    """Return minus the mean interval score, averaged over levels: for ``scoring=`` in a search."""
-    return -float(np.mean(interval_score(y, estimator.predict_interval(X))))
+    """Return minus the mean interval score, averaged over levels, for ``scoring=`` in a search.
+
+    Parameters
+    ----------
+    estimator : object
+        A fitted model with ``predict_interval``, alone or at the end of a pipeline.
+    X : table or array of shape (n, d)
+        Test rows.
+    y : array of shape (n,)
+        The true values.
+    """
+    return -float(np.mean(interval_score(y, predict_interval(estimator, X))))
 
 
 def _worst_slab(
@@ -167,8 +304,20 @@ def _worst_slab(
     return int(hits[judged][slab].sum()), int(slab.sum())
 
 
+def _at_level(bands: Bands, confidence_level: Level) -> Intervals:
+    """Return intervals whose level is known."""
+    if isinstance(bands, Intervals):
+        if confidence_level is not None:
+            raise ValueError("These intervals say their own confidence level. Remove confidence_level=...")
+        return bands
+    if confidence_level is None:
+        raise ValueError("An array does not say its confidence level. Pass confidence_level=..., such as 0.9.")
+    levels = Levels.of(confidence_level)
+    return intervals_of(bands, levels.floats if np.ndim(bands) == 3 else levels.confidence_level)
+
+
 def _column(y_true: ArrayLike, bands: Intervals) -> Array:
-    y = np.asarray(y_true, dtype=float)
+    y = np.asarray(y_true.detach().cpu() if hasattr(y_true, "detach") else y_true, dtype=float)
     if y.shape != bands.point.shape:
         raise ValueError(f"y_true must have the shape {bands.point.shape} of the bands, found {y.shape}.")
     return y[:, None]
@@ -182,6 +331,21 @@ def _inside(y_true: ArrayLike, bands: Intervals) -> NDArray[np.bool_]:
 
 def _alphas(bands: Intervals) -> Array:
     return 1 - np.atleast_1d(np.asarray(bands.confidence_level, dtype=float))
+
+
+def _is_plain(bands: Intervals) -> bool:
+    """Return whether both bounds may be missed alike."""
+    below, above = _tails(bands)
+    return below == above
+
+
+def _tails(bands: Intervals) -> Tails:
+    """Return the shares that may lie below and above, None for a side that has no bound."""
+    if bands.certificate is not None:
+        return bands.certificate.promise.tails()
+    alphas = tuple(_alphas(bands).tolist())
+    half = tuple(alpha / 2 for alpha in alphas)
+    return {"lower": (alphas, None), "upper": (None, alphas)}.get(bands.side, (half, half))
 
 
 def _quantile_loss(level: float | Array, residual: Array) -> Array:

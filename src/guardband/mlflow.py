@@ -31,8 +31,16 @@ SERVING = ("onnx", "onnxruntime")
 def save_model(model: IntervalRegressor | GuardedNetwork, path: str | Path, *, example: Any, **settings: Any) -> None:
     """Write a calibrated model as an MLflow model in a new folder.
 
-    ``example`` is a small table for an ``IntervalRegressor``, a tensor for a calibrated network; it gives the
-    signature. ``settings`` go to ``mlflow.pyfunc.save_model``.
+    Parameters
+    ----------
+    model : IntervalRegressor or GuardedNetwork
+        The calibrated model.
+    path : str or path
+        The folder to write. It must not exist yet.
+    example : table, tensor, tuple or dict
+        A small batch of inputs, which fixes their shapes and types.
+    **settings : keywords
+        Further arguments for MLflow, such as ``input_example``.
     """
     with tempfile.TemporaryDirectory() as folder:
         mlflow, ready = _ready(model, Path(folder), example, settings)
@@ -40,7 +48,19 @@ def save_model(model: IntervalRegressor | GuardedNetwork, path: str | Path, *, e
 
 
 def log_model(model: IntervalRegressor | GuardedNetwork, name: str, *, example: Any, **settings: Any) -> Any:
-    """Log a calibrated model to the active MLflow run, and return what MLflow says of it."""
+    """Log a calibrated model to the active MLflow run, and return what MLflow says of it.
+
+    Parameters
+    ----------
+    model : IntervalRegressor or GuardedNetwork
+        The calibrated model.
+    name : str
+        The name of the model in the run.
+    example : table, tensor, tuple or dict
+        A small batch of inputs, which fixes their shapes and types.
+    **settings : keywords
+        Further arguments for MLflow, such as ``input_example``.
+    """
     with tempfile.TemporaryDirectory() as folder:
         mlflow, ready = _ready(model, Path(folder), example, settings)
         return mlflow.pyfunc.log_model(name=name, **ready)

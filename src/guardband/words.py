@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 from decimal import ROUND_FLOOR, Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +37,8 @@ def number(value: float) -> str:
 
     >>> number(1234567.0), number(0.012345), number(12.0), number(float("inf"))
     ('1,234,567', '0.01235', '12', '∞')
+    >>> number(1234567890.0), number(0.00000125)
+    ('1,235,000,000', '1.25e\N{MINUS SIGN}6')
     """
     if math.isnan(value):
         return "missing"
@@ -43,8 +46,39 @@ def number(value: float) -> str:
         return "∞" if value > 0 else "\N{MINUS SIGN}∞"
     if value == 0:
         return "0"
-    text = f"{value:,.0f}" if 1000 <= abs(value) < 1e9 else f"{value:.4g}"
+    size = abs(value)
+    if 1e9 <= size < 1e15:
+        value = float(f"{value:.4g}")
+    text = f"{value:,.0f}" if 1000 <= size < 1e15 else _power(f"{value:.4g}")
     return text.replace("-", "\N{MINUS SIGN}")
+
+
+def as_written(value: float, digits: int = 4) -> str:
+    """Return a number of a column, which may be a year or a code: no separators, and whole numbers with every digit.
+
+    >>> as_written(1992.0), as_written(1234567.0), as_written(0.012345), as_written(-12345.678)
+    ('1992', '1234567', '0.01235', '\N{MINUS SIGN}12346')
+    """
+    if math.isfinite(value) and abs(value) < 1e15 and (value == int(value) or abs(value) >= 10**digits):
+        return f"{value:.0f}".replace("-", "\N{MINUS SIGN}")
+    if not math.isfinite(value):
+        return number(value)
+    return _power(f"{value:.{digits}g}").replace("-", "\N{MINUS SIGN}")
+
+
+def as_moment(days: float) -> str:
+    """Return days since 1970 as a date, with the time of day where there is one.
+
+    >>> as_moment(1.0), as_moment(1.5)
+    ('1970-01-02', '1970-01-02 12:00')
+    """
+    moment = datetime(1970, 1, 1) + timedelta(seconds=round(days * 86_400))
+    return str(moment.date()) if days == int(days) else f"{moment:%Y-%m-%d %H:%M}"
+
+
+def _power(text: str) -> str:
+    """Return a number without the zeros and the plus sign that Python writes before its power of ten."""
+    return re.sub(r"e([+-])0*(\d+)$", lambda found: f"e{found[1].replace('+', '')}{found[2]}", text)
 
 
 def percent(share: float, digits: int = 1) -> str:
@@ -60,6 +94,17 @@ def percent(share: float, digits: int = 1) -> str:
     # 1803 / 2000 is a little less than 0.9015 in binary, and people round it up.
     nudge = 1e-9 if digits < 7 else 0.0
     return f"{100 * share + nudge:.{digits}f}%"
+
+
+def signed_percent(share: float) -> str:
+    """Return a change with its sign, in whole percent.
+
+    >>> signed_percent(0.123), signed_percent(-0.02), signed_percent(0.001)
+    ('+12%', '−2%', '0%')
+    """
+    whole = round(100 * min(share, 1e9))  # beyond, no one reads the digits, and the product may be infinite
+    sign = "+" if whole > 0 else "\N{MINUS SIGN}" if whole < 0 else ""
+    return f"{sign}{abs(whole):,}%"
 
 
 def at_least(share: float) -> str:

@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from scipy.stats import betabinom, binom
 
@@ -187,12 +189,12 @@ def test_rows_that_were_used_before_are_counted(model, rows):
         "Cannot judge: 600 of 600 rows are among those that trained or calibrated the model. "
         "Use rows that are new to the model."
     )
-    assert "450 of 600 rows equal rows that trained the network. Use rows that are new" in used.notes[0]
+    assert "450 of 600 rows equal rows that trained the model. Use rows that are new" in used.notes[0]
     assert "150 of 600 rows equal rows that calibrated it" in used.notes[1]
     X, y = pd.concat([rows[0][600:], rows[0][:1]]), pd.concat([rows[1][600:], rows[1][:1]])
     own = audit(Evidence.of(model, X, y))
     (note,) = own.notes
-    assert note == "1 of 301 rows equal rows that trained the network. A few equal rows are normal and do no harm."
+    assert note == "1 of 301 rows equals a row that trained the model. A few equal rows are normal and do no harm."
     assert own.verdict != "cannot judge"
 
 
@@ -226,6 +228,26 @@ def test_responses_that_cannot_be_count_as_missed(rows):
     assert np.isinf(own.scores[:100]).all()
     assert not own.covered[:100].any()
     assert audit(own).verdict == "broken"
+
+
+@pytest.mark.parametrize("library", [pd.DataFrame, pl.from_pandas, pa.Table.from_pandas])
+def test_group_and_time_may_name_columns_of_the_rows(model, rows, evidence, library):
+    X, y = library(rows[0][600:].reset_index(drop=True)), rows[1][600:]
+    found = model.audit(X, y, group="shop", time="when")
+    assert found.to_dict() == audit(evidence).to_dict()
+    not_an_input = rows[0][600:].assign(extra="one")
+    assert model.audit(not_an_input, y, group="extra").families[0].title == "By extra"
+
+
+def test_a_name_of_no_column_is_refused(model, rows, tmp_path):
+    X, y = rows[0][600:], rows[1][600:]
+    with pytest.raises(ValueError, match=r"X has no column 'shops', as group asks for\. Its columns are 'a', 'when', "):
+        model.audit(X, y, group="shops")
+    with pytest.raises(ValueError, match="X has no column 'day', as time asks for"):
+        model.report(tmp_path / "page.html", X, y, time="day")
+    plain = gb.IntervalRegressor(**QUICK).fit(X[["a"]].to_numpy(), y)
+    with pytest.raises(ValueError, match="group='a' names a column, and columns of these rows have no names"):
+        plain.audit(X[["a"]].to_numpy(), y, group="a")
 
 
 def test_a_column_of_the_wrong_length_is_refused(model, rows):

@@ -182,9 +182,22 @@ def test_categories_by_total_variation():
     before = CategorySummary.learn("c", ["a"] * 60 + ["b"] * 40)
     shift = category_shift(before, ["a"] * 30 + ["b"] * 40 + ["new"] * 30)
     assert shift.gap == pytest.approx(0.3)
-    assert shift.detail in ("a: fewer", "other categories: more")
+    assert shift.detail in ("a: fewer", "many values that training did not have")
     assert category_shift(before, ["a"] * 60 + ["b"] * 40).detail == "no change"
     assert category_shift(before, [None] * 100).detail == "missing: more"
+
+
+def test_dates_and_new_categories_are_said_as_such():
+    days = NumberSummary.learn("day", np.arange(100.0), "date")
+    assert number_shift(days, np.arange(100.0, 200.0)).detail == "later dates"
+    assert number_shift(days, np.arange(-100.0, 0.0)).detail == "earlier dates"
+    many = CategorySummary.learn("c", [f"c{i}" for i in range(5000)])
+    assert many.rare
+    new = [f"new {i}" for i in range(5000)]
+    assert category_shift(many, new).detail == "many values that training rarely or never had"
+    few = CategorySummary.learn("c", ["a", "b"])
+    assert category_shift(few, new).detail == "many values that training did not have"
+    assert category_shift(many, ["c0"] * 9).detail in ("c0: more", "values that were rare in training: fewer")
 
 
 def test_columns_are_flagged_with_their_number_allowed_for():

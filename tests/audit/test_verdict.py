@@ -19,12 +19,13 @@ from guardband.audit.verdict import (
     verdict_on_all,
 )
 from guardband.bands.levels import Levels
-from guardband.bands.promise import NoPromise
+from guardband.bands.promise import NoPromise, Part
 from guardband.bands.rank_promise import MarginalPromise, PacPromise
 from guardband.bands.ranks import marginal_rank, pac_rank
 from guardband.cli.exit_codes import exit_code
 from guardband.data.fingerprint import allowed_overlap
 from judged import evidence_of
+from reported import grouped_evidence
 
 
 def counted(covered, n, n2=1000, level=0.9, *, significance=0.01, among=1, delta=None, **changed):
@@ -34,7 +35,7 @@ def counted(covered, n, n2=1000, level=0.9, *, significance=0.01, among=1, delta
     numbers = {"confidence_level": (level,), "n_calibration": n2, "whole_line": (rank > n2,), "rank": (rank,)}
     kind = MarginalPromise if delta is None else PacPromise
     promise = kind(**numbers | {"delta": delta} | changed)
-    return Counted(promise, 0, promise.expectations()[0], covered, n, significance, among)
+    return Counted(Part(promise), 0, promise.expectations()[0], covered, n, significance, among)
 
 
 @pytest.mark.parametrize(
@@ -62,24 +63,26 @@ def counted(covered, n, n2=1000, level=0.9, *, significance=0.01, among=1, delta
         (
             counted(127, 150, n2=320),
             "too few rows",
-            "Too few rows to tell 85% from 90%: 127 of 150 fell inside. About 420 more would.",
+            "Too few rows to tell: 127 of 150 rows fell inside. They cannot tell a coverage of 85% from 90%. You need "
+            "about 420 more rows.",
         ),
         (
             counted(27, 30),
             "too few rows",
-            "Too few rows to tell 80% from 90%: 27 of 30 fell inside. About 40 more would.",
+            "Too few rows to tell: 27 of 30 rows fell inside. They cannot tell a coverage of 80% from 90%. You need "
+            "about 40 more rows.",
         ),
         (
             counted(270, 300, n2=40),
             "too few rows",
-            "Too few rows to tell 80% from 90%: 270 of 300 fell inside. More of them would not help, because the model "
-            "has only 40 calibration rows. Calibrate on more rows.",
+            "Too few rows to tell: 270 of 300 rows fell inside. They cannot tell a coverage of 80% from 90%. More test "
+            "rows would not help, because the model has only 40 calibration rows. Calibrate on more rows.",
         ),
         (
             counted(126, 150, n2=113),
             "too few rows",
-            "Too few rows to tell 84% from 90%: 126 of 150 fell inside. More of them would not help, because the model "
-            "has only 113 calibration rows. Calibrate on more rows.",
+            "Too few rows to tell: 126 of 150 rows fell inside. They cannot tell a coverage of 84% from 90%. More test "
+            "rows would not help, because the model has only 113 calibration rows. Calibrate on more rows.",
         ),
         (
             counted(300, 300, n2=27, level=0.99),
@@ -104,7 +107,27 @@ def counted(covered, n, n2=1000, level=0.9, *, significance=0.01, among=1, delta
     ],
 )
 def test_every_verdict_has_its_sentence(own, kind, sentence):
-    assert verdict_on(own) == Verdict(kind, sentence)
+    found = verdict_on(own)
+    assert (found.kind, found.sentence) == (kind, sentence)
+
+
+@pytest.mark.parametrize(
+    ("own", "reason"),
+    [
+        (counted(912, 1000), "count"),
+        (counted(850, 1000), "count"),
+        (counted(127, 150, n2=320), "few test rows"),
+        (counted(270, 300, n2=40), "few calibration rows"),
+        (counted(300, 300, n2=27, level=0.99), "infinite"),
+    ],
+)
+def test_every_verdict_has_its_reason_and_says_how_many_rows_would_tell(own, reason):
+    found = verdict_on(own)
+    assert found.reason == reason
+    if reason != "few test rows":
+        assert found.more_rows is None
+    else:
+        assert own.n + found.more_rows == rows_that_tell(own.expectation, own.share, own.n, own.significance)
 
 
 def test_a_promise_for_all_new_rows_says_what_would_have_broken_it():
@@ -149,7 +172,7 @@ def test_a_great_many_rows_are_not_counted():
     nearly = own.expectation.least_share(0.01) - 1e-9
     own = replace(own, covered=round(nearly * 10**4), n=10**4)
     assert rows_that_tell(own.expectation, nearly, own.n, 0.01) is None
-    assert verdict_on(own).sentence.endswith("More than 100,000 more would be needed.")
+    assert verdict_on(own).sentence.endswith("You need more than 100,000 more rows.")
 
 
 def test_levels_are_doubted_together():
@@ -161,7 +184,7 @@ def test_levels_are_doubted_together():
 
 def test_nothing_promised_is_not_judged():
     nothing = NoPromise(confidence_level=(0.9,), n_calibration=9, whole_line=(False,), reason="so it is")
-    own = verdict_on(Counted(nothing, 0, nothing.expectations()[0], 10, 1000, 0.01, 1))
+    own = verdict_on(Counted(Part(nothing), 0, nothing.expectations()[0], 10, 1000, 0.01, 1))
     assert own.kind == "cannot judge"
     assert own.sentence == (
         "Cannot judge: nothing is promised. 10 of 1,000 rows (1.0%) fell inside their 90% intervals. With a coverage "
@@ -240,3 +263,18 @@ def test_entities_that_were_used_cannot_judge_and_a_note_says_that_rows_were_dra
     assert own.verdict == "cannot judge"
     assert own.sentence.startswith("Cannot judge: 40 of 300 entities ('patient') are among those that trained")
     assert own.notes == ("One row of each 'patient' was drawn at random: 300 of 1,200 rows.",)
+
+
+def test_a_verdict_on_groups_names_them():
+    assert "rows with district = old town" in audit(grouped_evidence()[1]).sentence
+    fine = audit(grouped_evidence(worse=0, few=("station",))[1]).sentence
+    assert "1 has infinite intervals: 'district = station'." in fine
+    few = audit(grouped_evidence(n=60, worse=0)[1]).sentence
+    assert few.startswith("Too few rows to tell: ")
+    assert " rows with district = " in few
+
+
+def test_if_all_groups_are_infinite_the_verdict_names_the_largest_and_the_rows_it_needs():
+    found = audit(grouped_evidence(n=15, worse=0)[1])
+    assert found.verdict == "cannot judge"
+    assert "5 calibration rows with district = hillside, and this level needs 9." in found.sentence

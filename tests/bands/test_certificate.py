@@ -15,6 +15,14 @@ def test_marginal_numbers_follow_from_rank_and_rows():
     assert "exchangeable" in own.assumption
 
 
+def test_it_is_shown_by_its_promise_and_printed_whole():
+    own = certificate("marginal", "conf-nn", 0.9, 1000, rank=901)
+    lines = str(own).splitlines()
+    assert len(lines) > 2
+    assert "at least 90% of new rows" in lines[0]
+    assert repr(own) == f"{lines[0]} (conf-nn, 1,000 calibration rows. Print it for more.)"
+
+
 def test_several_levels_give_tuples_in_their_order():
     own = certificate("pac", "conf-nn", (0.9, 0.5), 50, rank=(51, 30), delta=0.1)
     assert own.coverage_bound(0.1) == (1.0, pytest.approx(beta.ppf(0.1, 30, 21)))
@@ -44,7 +52,7 @@ def test_a_level_chosen_later_gets_the_simultaneous_bound_and_says_so():
     before = certificate("marginal", "conf-nn", 0.9, 1000, rank=901)
     after = certificate("marginal", "conf-nn", 0.9, 1000, rank=901, chosen_after=True)
     assert after.coverage_bound(0.1) < before.coverage_bound(0.1)
-    assert "chosen after calibration" in str(after)
+    assert "you chose this level after calibration" in str(after)
 
 
 @pytest.mark.parametrize("delta", [0, 1, -0.2])
@@ -62,26 +70,31 @@ def test_a_certificate_survives_json(level):
 
 def test_words_name_promise_numbers_assumption_and_limits():
     text = str(certificate("pac", "conf-nn", 0.9, 1000, rank=913, delta=0.1))
-    for part in ("90%", "rank 913 of 1,000", "independent and identically distributed", "Not promised"):
+    for part in (
+        "90%",
+        "contain 913 of the 1,000 calibration rows",
+        "independent and identically distributed",
+        "Not promised",
+    ):
         assert part in text
 
 
 def test_words_never_promise_more_than_the_numbers():
     nearly = certificate("marginal", "conf-nn", 0.99999, 200_000, rank=199_999)
-    assert "at least 99.999%, averaged" in str(nearly)
+    assert "at least 99.999% of new rows" in str(nearly)
     assert "100%" not in str(nearly)
     few = certificate("marginal", "conf-nn", 0.9, 50, rank=46)
     assert f"{few.coverage_bound(0.1):.6f}" == "0.846452"
     assert "at least 84.64%" in str(few)
     assert "99.9999%" in str(certificate("pac", "conf-nn", 0.9, 1000, rank=950, delta=1e-6))
-    assert "100% expected" in str(certificate("marginal", "conf-nn", 0.9, 5, rank=6))
+    assert "Coverage: 100% is expected" in str(certificate("marginal", "conf-nn", 0.9, 5, rank=6))
 
 
 def test_words_tell_levels_apart_from_levels_at_once():
     apart = certificate("pac", "conf-nn", (0.9, 0.5), 1000, rank=(913, 520), delta=0.1)
     joint = certificate("pac", "conf-nn", (0.9, 0.5), 1000, rank=(916, 526), delta=0.1, joint=True)
-    assert "(each level apart)" in str(apart)
-    assert "(all levels at once)" in str(joint)
+    assert "for each level separately" in str(apart)
+    assert "for all levels at once" in str(joint)
 
 
 def test_expected_coverage_of_the_papers_rule_counts_its_candidates():

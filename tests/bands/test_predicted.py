@@ -158,7 +158,7 @@ def test_what_a_context_holds_in_vain_is_refused():
         gb.Context(group=GROUP, time=np.arange(5)).check(frozenset({"group"}), 5, "conf-nn")
 
 
-@pytest.mark.parametrize("group", [GROUP[:4], GROUP[None], GROUP[:, None]], ids=lambda group: str(group.shape))
+@pytest.mark.parametrize("group", [GROUP[:4], GROUP[None], GROUP[:, None, None]], ids=lambda group: str(group.shape))
 def test_a_context_of_another_length_is_refused(group):
     with pytest.raises(ValueError, match=r"group must have one entry for each of 5 rows, found shape \("):
         gb.Context(group=group).check(frozenset({"group"}), 5, "conf-nn")

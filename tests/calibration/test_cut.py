@@ -96,11 +96,11 @@ def test_thresholds_of_a_group_are_those_of_a_calibration_of_its_own(method, lev
     new_group, new_bands, _ = draw(rng, {"rough": 5, "wild": 4, "calm": 6})
     rule = fitted(method, group, bands, y, confidence_level=level)
     out = rule.transform(*new_bands, context=gb.Context(group=new_group))
-    found = rule._fitted().found.arrays
+    found = rule.calibration_.found.arrays
     for i, own in enumerate(sorted(SIZES)):
         rows, new_rows = group == own, new_group == own
         alone = gb.BandCalibrator(method, confidence_level=level).fit(*(side[rows] for side in bands), y[rows])
-        np.testing.assert_array_equal(found["threshold"][i], alone._fitted().found.arrays["threshold"])
+        np.testing.assert_array_equal(found["threshold"][i], alone.calibration_.found.arrays["threshold"])
         theirs = alone.transform(*(side[new_rows] for side in new_bands))
         np.testing.assert_array_equal(out.lower[new_rows], theirs.lower)
         np.testing.assert_array_equal(out.upper[new_rows], theirs.upper)
@@ -169,7 +169,7 @@ def test_another_level_comes_from_the_same_rows_and_says_that_it_was_chosen_afte
 
 
 def test_pav_which_ranks_no_scores_refuses_a_cut():
-    with pytest.raises(ValueError, match="pav picks one of several networks and takes no cut"):
+    with pytest.raises(ValueError, match='pav takes guarantee="marginal" or "pac", and no Cut'):
         gb.BandCalibrator("pav", taus=[0.1], guarantee=GroupCut())
 
 
@@ -182,7 +182,7 @@ def test_a_pac_cut_takes_a_delta_that_can_be(delta):
 @pytest.mark.parametrize("cut", [MarginalCut(), PacCut(), PacCut(0.01)], ids=repr)
 @pytest.mark.parametrize("level", ["0.5", "0.9", "0.99", "0.999"])
 def test_rows_needed_are_the_fewest_for_a_finite_interval(cut, level):
-    needed = cut._rows_needed(Fraction(level))
+    needed = cut.rows_needed(Fraction(level))
     marginal = isinstance(cut, MarginalCut)
     assert needed == (marginal_rows(Fraction(level)) if marginal else pac_rows(Fraction(level), cut.delta))
 
@@ -190,7 +190,7 @@ def test_rows_needed_are_the_fewest_for_a_finite_interval(cut, level):
 @pytest.mark.parametrize("level", ["0.5", "0.9", "0.999"])
 def test_rows_needed_for_all_levels_at_once_are_the_fewest_for_a_finite_interval(level):
     cut, exact = PacCut(joint=True), Fraction(level)
-    needed = cut._rows_needed(exact)
+    needed = cut.rows_needed(exact)
     assert cut.rank(exact, needed) <= needed
     assert cut.rank(exact, needed - 1) > needed - 1
 
@@ -218,7 +218,7 @@ def test_a_joint_promise_is_one_for_every_level_asked_before_or_later(levels):
     rule = joint_rule()
     certificate = rule.transform([-1.0], [0.0], [1.0], confidence_level=levels).certificate
     assert certificate.promise.joint
-    assert "(all levels at once)" in str(certificate)
+    assert "for all levels at once" in str(certificate)
     assert "You may ask for other levels later" in str(certificate)
     assert "each level apart" not in str(certificate)
     assert "remains" not in str(certificate)
@@ -232,11 +232,11 @@ def test_without_joint_each_level_stands_apart():
     point, y = np.zeros(200), np.random.default_rng(0).standard_normal(200)
     apart = gb.BandCalibrator(confidence_level=[0.9, 0.8], guarantee="pac").fit(point - 1, point, point + 1, y)
     assert apart.certificate.rank == (pac_rank(Fraction("0.9"), 200, 0.1), pac_rank(Fraction("0.8"), 200, 0.1))
-    assert "(each level apart)" in str(apart.certificate)
+    assert "for each level separately" in str(apart.certificate)
     assert "You may ask" not in str(apart.certificate)
     later = apart.transform([-1.0], [0.0], [1.0], confidence_level=0.7).certificate
     assert later.coverage_bound(0.2) == simultaneous_bound(0.2, later.rank, 200)
-    assert "only the bound given the data" in str(later)
+    assert "only the figure for these calibration rows is valid" in str(later)
 
 
 def test_levels_that_are_asked_for_later_keep_the_joint_promise_which_shares_of_delta_did_not():
@@ -259,13 +259,13 @@ def test_a_pac_cut_of_ones_own_may_be_joint():
     point, y = np.zeros(200), np.random.default_rng(0).standard_normal(200)
     rule = gb.BandCalibrator(guarantee=PacCut(0.1, joint=True)).fit(point - 1, point, point + 1, y)
     assert rule.certificate.rank == simultaneous_rank(Fraction("0.9"), 200, 0.1)
-    assert "(all levels at once)" in str(rule.certificate)
+    assert "for all levels at once" in str(rule.certificate)
 
 
 @pytest.mark.parametrize("guarantee", ["marginal", "pac"])
 def test_a_whole_line_from_infinite_scores_does_not_promise_more_than_its_rank(guarantee):
     rule = gb.BandCalibrator(guarantee=guarantee)
-    with pytest.warns(gb.DegenerateBandWarning, match="have a band that is not finite"):
+    with pytest.warns(gb.DegenerateBandWarning, match="have a prediction that is not finite"):
         rule.fit(np.zeros(100), np.zeros(100), np.zeros(100), np.ones(100))
     certificate = rule.certificate
     assert certificate.whole_line

@@ -106,7 +106,7 @@ def test_the_certificate_counts_entities_and_says_so():
     labels = np.repeat(np.arange(80), 5)
     found = calibrated(MarginalCut(), labels, rng.normal(size=400)).certificate
     assert (found.kind, found.n_calibration, found.promise.n_rows) == ("marginal", 80, 400)
-    assert "a new row of a new entity" in str(found)
+    assert "rows drawn at random, one from each new entity," in str(found)
     assert "400 rows" in str(found)
     assert found.expected_coverage == 0.9
     assert found.coverage_bound(0.1) == shared_coverage_bound(0.1, 72, 80)

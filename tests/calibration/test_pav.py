@@ -47,7 +47,7 @@ def test_paper_takes_the_largest_tau_and_the_sequence_stops_at_the_first_failure
 
 
 def test_no_tau_is_the_whole_line_with_a_warning():
-    with pytest.warns(gb.InsufficientCalibrationWarning, match="contain 90 of 100 calibration rows; the widest"):
+    with pytest.warns(gb.InsufficientCalibrationWarning, match=r"contain 90 of the 100 calibration rows. The widest"):
         assert chosen("paper", [80, 81, 82, 83]) == WHOLE_LINE
     with pytest.raises(gb.InsufficientCalibrationError):
         chosen("paper", [80, 81, 82, 83], on_insufficient="raise")
@@ -78,7 +78,7 @@ def test_pac_aim_counts_match_the_published_table():
 
 def test_a_vacuous_corollary_is_the_whole_line():
     with pytest.warns(
-        gb.InsufficientCalibrationWarning, match=r"needs at least \d+ calibration rows for this, found 500"
+        gb.InsufficientCalibrationWarning, match=r"needs at least \d+ calibration rows, but there are 500"
     ):
         assert chosen("paper", [500] * 4, n=500, aim="average", average="corollary") == WHOLE_LINE
 
@@ -134,7 +134,7 @@ def test_certificate_prints_the_bound_that_the_rule_has():
     paper, free = (Calibrated.by(selection(rule), summary).certificate for rule in ("paper", "fixed-sequence"))
     assert paper.promise.tau == free.promise.tau == (0.08,)
     assert paper.promise.covered == (905,)
-    assert "tau = 0.08 from a grid of 4 by the rule 'paper'" in str(paper)
+    assert "for tau = 0.08 out of 4, by the rule 'paper'" in str(paper)
     assert f"{100 * free.coverage_bound():.4g}%" in str(free)
 
 
@@ -167,7 +167,7 @@ def test_the_order_of_taus_does_not_matter():
 def test_other_levels_later_are_refused():
     y = np.random.default_rng(0).standard_normal(500)
     rule = gb.BandCalibrator("pav", taus=[0.1, 0.05]).fit(*bands_for(y, [1.7, 2.0]), y)
-    with pytest.raises(ValueError, match="name all levels before"):
+    with pytest.raises(ValueError, match="Name all levels when you calibrate"):
         rule.transform(*bands_for(y, [1.7, 2.0]), confidence_level=0.8)
 
 

@@ -188,7 +188,7 @@ def test_what_a_rule_remarks_is_warned_of_by_what_calibrates_or_refused(name):
         Calibrated.from_blocks(rule, [(predicted, y, gb.Context())])
     remarks = rule.calibrate(rule.summarise(predicted, y, gb.Context())).remarks
     assert len(caught) == len(remarks)
-    assert all(str(w.message).startswith(remark.in_words()) for w, remark in zip(caught, remarks, strict=True))
+    assert all(str(w.message).endswith(remark.in_words()) for w, remark in zip(caught, remarks, strict=True))
     with pytest.raises(gb.InsufficientCalibrationError):
         Calibrated.from_blocks(rule, [(predicted, y, gb.Context())], on_insufficient="raise")
 

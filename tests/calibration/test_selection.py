@@ -35,9 +35,9 @@ def test_high_q_chooses_for_each_level_among_its_own():
     np.testing.assert_array_equal(rule.transform(*symmetric(0.8, 1.1, 1.9, 2.5, n=1)).upper, [[0.8, 1.9]])
     one = rule.transform(*symmetric(0.8, 1.1, 1.9, 2.5, n=1), confidence_level=0.9)
     assert one.upper == [1.9]
-    with pytest.raises(ValueError, match="name all levels before"):
+    with pytest.raises(ValueError, match="Name all levels when you calibrate"):
         rule.transform(*symmetric(0.8, 1.1, 1.9, 2.5, n=1), confidence_level=0.7)
-    with pytest.raises(ValueError, match="as many bands for each of 2 levels, found 3"):
+    with pytest.raises(ValueError, match="equally many intervals for each of 2 levels, found 3"):
         gb.BandCalibrator("high-q", confidence_level=[0.5, 0.9]).fit(*symmetric(0.8, 1.1, 1.9), Y)
 
 
@@ -72,7 +72,7 @@ def test_qreg_un_changes_nothing():
     rule = gb.BandCalibrator("qreg-un", confidence_level=[0.5, 0.9]).fit(*symmetric(0.8, 1.9), Y)
     np.testing.assert_array_equal(rule.transform(*symmetric(0.8, 1.9, n=1)).upper, [[0.8, 1.9]])
     assert rule.transform(*symmetric(0.8, 1.9, n=1), confidence_level=0.9).upper == [1.9]
-    with pytest.raises(ValueError, match="name all levels before"):
+    with pytest.raises(ValueError, match="Name all levels when you calibrate"):
         rule.transform(*symmetric(0.8, 1.9, n=1), confidence_level=0.7)
 
 
@@ -113,7 +113,7 @@ def test_a_deviation_that_is_not_positive_gives_the_whole_line():
     random = np.random.default_rng(0)
     calibrator = gb.BandCalibrator("neg-ll")
     calibrator.fit_predicted(PredictedGaussian(np.zeros(50), np.ones(50)), random.standard_normal(50))
-    calibrated = calibrator._fitted()
+    calibrated = calibrator.calibration_
     new = PredictedGaussian(np.zeros((1, 1, 3)), np.array([[[1.0, 0.0, -1.0]]]))
     lower, _, upper = calibrated.rule.ends(new, gb.Context(), calibrated.found.arrays)
     assert np.isinf(upper - lower)[:, 0].tolist() == [False, True, True]

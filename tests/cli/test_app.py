@@ -9,7 +9,7 @@ import pytest
 import guardband
 from guardband.cli.app import app
 
-COMMANDS = ("demo", "fit", "predict", "audit", "plan", "report", "export", "reproduce")
+COMMANDS = ("demo", "fit", "calibrate", "predict", "audit", "explain", "plan", "report", "export", "reproduce")
 
 
 def test_version_and_help(command):
@@ -27,7 +27,7 @@ def test_help_teaches_by_example(command, name):
 
 
 def test_help_names_every_method():
-    from guardband.cli.fit import METHODS
+    from guardband.cli.fit_options import METHODS
     from guardband.methods.registry import method_names
 
     assert set(METHODS) == {*method_names(), "auto"}
@@ -53,6 +53,23 @@ def test_bad_usage_is_exit_code_2_with_one_line_and_nothing_written(tmp_path):
 def test_unknown_commands_and_options_are_one_line(command):
     assert "No such command" in command("predictt").complaint
     assert "No such option" in command("plan", "--nothing").complaint
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["fit"], "guardband: Name a table, for example: guardband fit sales.csv --target price"),
+        (["fit", "t.csv"], "Missing option '--target' / '-t'. For example: guardband fit sales.csv --target price"),
+        (["predict"], "guardband: Name a model, for example: guardband predict sales.guardband new.csv -o"),
+        (["predict", "t.csv", "m.guardband"], "guardband: The model comes first: guardband predict MODEL TABLE."),
+        (["audit", "t.csv", "m.guardband"], "guardband: The model comes first: guardband audit MODEL TABLE."),
+        (["audit", "m", "t", "--level", "0.8"], "audit uses the model's own levels. Fit a model with --level 0.8,0.9."),
+        (["predict", "m.guardband", "my", "t.csv"], "no table at my: check the path. Put names with spaces in quotes."),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_wrong_arguments_say_what_to_type(command, arguments, words):
+    assert words in command(*arguments).complaint
 
 
 def test_a_mistake_of_ours_is_not_hidden(command, monkeypatch):
@@ -92,8 +109,16 @@ def test_plan_and_help_load_no_heavy_package(arguments):
 
 
 def test_completion_offers_methods():
-    from guardband.cli.fit import _methods
+    from guardband.cli.fit_options import methods_like
 
-    assert _methods("cqr") == ["cqr", "cqr-r"]
+    assert methods_like("cqr") == ["cqr", "cqr-r"]
     shown = process("--show-completion", env={"SHELL": "/bin/bash", "PATH": "/usr/bin:/bin"})
     assert shown.returncode in (0, 2)  # 2: the shell cannot be told in a test
+
+
+def test_the_end_of_the_process_looks_through_no_objects():
+    code = "import atexit, gc, sys; sys.argv = ['guardband', '--version']\n"
+    code += "atexit.register(lambda: print(gc.get_freeze_count() > 0, gc.isenabled()))\n"
+    code += "from guardband.cli import program; program()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == "True False"

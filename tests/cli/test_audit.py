@@ -1,4 +1,6 @@
+import io
 import zlib
+from contextlib import redirect_stdout
 
 import numpy as np
 import pytest
@@ -7,6 +9,10 @@ from pyarrow import csv, parquet
 
 import guardband as gb
 from cli_tables import small_table
+from guardband.bands.intervals import Intervals
+from guardband.cli.audit_words import MOST_PLACES, _tell_levels, _to_do
+from guardband.cli.console import Speaker
+from guardband.cli.width_change import width_change
 from guardband.doors.file_format import read, write
 
 pytest.importorskip("guardband.report.page")
@@ -34,16 +40,50 @@ def fitted(tmp_path_factory):
 def test_rows_that_are_consistent_with_the_promise_are_exit_code_0(command, fitted, tmp_path):
     page = tmp_path / "a.html"
     said = command(
-        "audit", fitted / "m.guardband", fitted / "new.csv", "--group", "town", "--time", "day", "--report", page
+        "audit", fitted / "m.guardband", fitted / "new.csv", "--report-by", "town", "--time", "day", "--report", page
     )
     assert said.code == 0, said.err
-    for words in ("Consistent with the promise: ", "exact test", "p = ", "By town", "Over day", "By the size", "Drift"):
+    told = said.out.splitlines()
+    assert told[0].startswith("Consistent with the promise: ")
+    assert told[1] == "What to do: Keep using the model. Audit again when you know more true values."
+    for words in ("Width of the intervals: ", "By town", "Over day", "Nothing stands out among ", "Page:  "):
         assert words in said.out
-    assert "expected, allowing for 3 groups" in said.out
-    assert (
-        "A region of the inputs where coverage looked lowest on a quarter of the rows. On the other rows: " in said.out
-    )
+    for words in ("exact test", "By the size", "Column 'size'", "searched"):
+        assert words not in said.out
     assert "<html" in page.read_text()
+
+
+def test_all_shows_every_group_and_column(command, fitted):
+    said = command("audit", fitted / "m.guardband", fitted / "new.csv", "--all")
+    assert said.code == 0, said.err
+    for words in ("exact test", "p = ", "By the size", "By the width", "Column 'size'", "compared with training"):
+        assert words in said.out
+    assert "guardband searched a quarter of the rows for the region with the lowest coverage." in said.out
+    assert "Groups are shown for information." in said.out
+    assert "Add --all" not in said.out
+
+
+def test_what_stands_out_is_told_with_what_to_do(command, fitted):
+    said = command("audit", fitted / "m.guardband", fitted / "moved.parquet")
+    assert said.code == 1, said.err
+    told = said.out.splitlines()
+    assert told[0].startswith("Promise broken: only ")
+    assert told[1] == "What to do: If future rows will look like these, recalibrate the model on them:"
+    model, table = fitted / "m.guardband", fitted / "moved.parquet"
+    assert told[2] == f"  guardband audit {model} {table} --recalibrate {fitted / 'm-2.guardband'}"
+    assert "what stands out" in said.out
+    assert sum(line.endswith(" low ") for line in told) == MOST_PLACES
+    assert "Errors have changed since calibration: errors are larger (p < 0.0001)." in said.out
+    assert told[-1] == "Add --all to see every group and column."
+
+
+def test_widths_are_plain_numbers():
+    level = {"level": 0.9, "mean_width": 1234567.8, "median_width": 0.000123456}
+    with redirect_stdout(io.StringIO()) as out:
+        _tell_levels([level], Speaker(), every=False)
+    assert out.getvalue() == (
+        "Width of the intervals: 1,234,568 on average; half of them are narrower than 0.0001235.\n"
+    )
 
 
 def test_a_broken_promise_is_exit_code_1_and_can_be_calibrated_anew(command, fitted, tmp_path):
@@ -56,10 +96,33 @@ def test_a_broken_promise_is_exit_code_1_and_can_be_calibrated_anew(command, fit
     assert said.json["p_value"] < 0.01
     anew = gb.load(out)
     assert anew.certificate_.n_calibration == 600
-    again = command("audit", out, fitted / "moved.parquet", "--force")
+    again = command("audit", out, fitted / "moved.parquet", "--force", "--all")
     assert again.code == 2
     assert "600 of 600 rows equal rows that calibrated it" in again.out
     assert command("report", out, "-o", tmp_path / "new.html").code == 0
+
+
+def test_a_model_calibrated_anew_says_how_much_wider_its_intervals_are(command, fitted, tmp_path):
+    old, new = fitted / "m.guardband", tmp_path / "new.guardband"
+    said = command("audit", old, fitted / "moved.parquet", "--recalibrate", new)
+    rows = parquet.read_table(fitted / "moved.parquet")
+    width = [gb.load(path).predict_interval(rows).width.mean() for path in (old, new)]
+    assert said.out.splitlines()[-1] == (
+        f"Intervals are now {width[1] / width[0]:.1f} times as wide. "
+        "These rows cannot audit the new model. Use other rows."
+    )
+
+
+def test_changes_of_width_are_said_for_each_level():
+    def bands(*widths):
+        upper = np.array([widths, widths])
+        return Intervals(np.zeros_like(upper), upper[:, 0], upper, (0.8, 0.9))
+
+    assert width_change(bands(1.0, 2.0), bands(1.2, 5.0)) == (
+        "Intervals are now 20% wider at 80%, 2.5 times as wide at 90%."
+    )
+    assert width_change(bands(1.0, 2.0), bands(0.9, 1.8)) == "Intervals are now 10% narrower."
+    assert width_change(bands(np.inf, np.inf), bands(1.0, 2.0)) == ""
 
 
 def test_significance_decides(command, fitted):
@@ -75,12 +138,12 @@ def test_the_target_is_kept_in_the_file_or_must_be_named(command, fitted, small_
     new = small_table(200, seed=2)
     parquet.write_table(new.append_column("other", new["price"]), tmp_path / "t.parquet")
     refused = command("audit", small_model.model_path, tmp_path / "t.parquet")
-    assert "name it by --target (it may be one of 'price', 'other')" in refused.complaint
+    assert "It may be one of 'price', 'other'. Name it with --target." in refused.complaint
     assert command("audit", fitted / "m.guardband", tmp_path / "t.parquet", "-q").code in (0, 1)
     wrong = command("audit", fitted / "m.guardband", tmp_path / "t.parquet", "-t", "prise")
-    assert "did you mean 'price'" in wrong.complaint
+    assert "Did you mean 'price'" in wrong.complaint
     itself = command("audit", fitted / "m.guardband", tmp_path / "t.parquet", "--time", "price")
-    assert "The target 'price' is what is predicted" in itself.complaint
+    assert "'price' is the target." in itself.complaint
 
 
 def test_rows_that_trained_cannot_judge_or_calibrate_and_nothing_is_written(command, fitted, tmp_path):
@@ -91,13 +154,13 @@ def test_rows_that_trained_cannot_judge_or_calibrate_and_nothing_is_written(comm
     as_json = command(*asked, "--json")
     assert (as_json.code, as_json.json["verdict"], as_json.err) == (2, "cannot judge", said.err)
     said = command(*asked, "--force", "--recalibrate", tmp_path / "n.guardband")
-    assert "Calibration rows must be new to the network" in said.complaint
+    assert "calibration rows also occur in the training rows" in said.complaint
     assert list(tmp_path.iterdir()) == []
 
 
 def test_rows_that_trained_are_shown_if_forced_and_the_exit_code_stays_2(command, fitted, tmp_path):
     page = tmp_path / "n.html"
-    said = command("audit", fitted / "m.guardband", fitted / "t.csv", "-q", "--force", "--report", page)
+    said = command("audit", fitted / "m.guardband", fitted / "t.csv", "-q", "--force", "--all", "--report", page)
     assert said.code == 2
     assert "By the size of the prediction" in said.out
     assert said.err.startswith("guardband: Cannot judge: 450 of 500 rows")
@@ -120,7 +183,20 @@ def test_few_rows_are_exit_code_0_with_the_word(command, fitted, tmp_path):
     said = command("audit", fitted / "m.guardband", tmp_path / "t.csv", "--json", "-q")
     assert said.code == 0
     assert said.json["verdict"] == "too few rows"
-    assert "Too few rows to tell 80% from 90%: " in said.json["sentence"]
+    assert "They cannot tell a coverage of 80% from 90%. " in said.json["sentence"]
+
+
+@pytest.mark.parametrize(
+    ("reason", "more_rows", "to_do"),
+    [
+        ("few calibration rows", None, "Recalibrate on more rows. guardband audit --recalibrate does this."),
+        ("few test rows", 38, "Collect about 40 more test rows. Use rows whose true values you know, "),
+        ("few test rows", None, "Collect many more test rows. Use rows whose true values you know, "),
+    ],
+)
+def test_what_to_do_follows_from_why_rows_are_too_few(reason, more_rows, to_do):
+    found = {"verdict": "too few rows", "reason": reason, "more_rows": more_rows}
+    assert _to_do(found, "", some_are_low=False).startswith(to_do)
 
 
 def test_a_model_without_a_promise_cannot_be_judged(command, fitted, tmp_path):

@@ -27,7 +27,7 @@ def here(tmp_path, monkeypatch):
 
 @pytest.fixture
 def fitted(command, here):
-    said = command("fit", "visits.csv", "-t", "y", "--split-by", "patient", "--json", *FAST)
+    said = command("fit", "visits.csv", "-t", "y", "--split-by", "patient", "--json", "-v", *FAST)
     assert said.code == 0, said.err
     return said
 
@@ -60,7 +60,7 @@ def test_an_audit_needs_the_column_that_names_patients(command, here):
     visits(1).drop(columns="patient").to_csv("nameless.csv", index=False)
     said = command("audit", "visits.guardband", "nameless.csv")
     assert said.code == 2
-    assert "has no column 'patient' for split_by" in said.err
+    assert "has no column 'patient' for --split-by, as when the model was made" in said.err
 
 
 def test_predict_does_not_need_the_column_that_names_patients(command, fitted):
@@ -73,7 +73,7 @@ def test_predict_does_not_need_the_column_that_names_patients(command, fitted):
     pd.testing.assert_frame_equal(answered, expected.drop(columns="patient"))
     said = command("audit", "visits.guardband", "nameless.csv")
     assert said.code == 2
-    assert "has no column 'patient' for split_by" in said.err
+    assert "has no column 'patient' for --split-by, as when the model was made" in said.err
 
 
 def test_a_model_from_python_is_audited_by_its_column(command, here):
@@ -104,8 +104,8 @@ def test_without_split_by_the_doubt_is_said_once_and_nothing_is_judged(command, 
     assert "Rows with the same 'patient' have similar errors." in said.out
     assert '--split-by patient (split_by="patient")' in said.out
     assert "similar errors" not in said.err
-    assert said.err.endswith("guardband: The rows cannot judge the promise: see the verdict.\n")
-    assert "Check: Cannot judge: " in said.out
+    assert said.err == ("guardband: These rows cannot judge the promise. The verdict above says why, and what to do.\n")
+    assert said.out.startswith("Cannot judge: ")
     assert command("audit", "visits.guardband", "new.csv").code == 2
 
 
@@ -130,7 +130,7 @@ def test_repeated_rows_are_told_once_and_stay_together(command, here):
     ("arguments", "words"),
     [
         (["--split-by", "storm"], "has no column 'storm' for --split-by"),
-        (["--split-by", "y"], "The target 'y' is what is predicted"),
+        (["--split-by", "y"], "'y' is the target. Name another column"),
         (["--split-by", "patient", "--independent-rows"], "exclude each other"),
         (["--split-by", "patient", "--time", "dose", "--split-by-time"], "exclude each other"),
     ],

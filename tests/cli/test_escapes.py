@@ -73,7 +73,7 @@ def test_hostile_cells_names_and_files(command, small_model, tmp_path, monkeypat
     file = f"{name}.csv"
     (tmp_path / file).write_text("\n".join([f"{lines[0]},{name}", *rows]) + "\n")
     for arguments in (
-        ["audit", small_model.model_path, file, "-t", "price", "--force", "--group", name],
+        ["audit", small_model.model_path, file, "-t", "price", "--force", "--report-by", name],
         ["predict", small_model.model_path, file, "-o", "out.csv"],
         ["fit", file, "-t", "town"],
         ["fit", f"no{file}", "-t", "price"],

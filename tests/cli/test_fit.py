@@ -31,14 +31,33 @@ def here(tmp_path, monkeypatch):
 def test_one_command_from_table_to_report(command, table_path, here):
     said = command("fit", "sales.csv", "--target", "price", "--preset", "fast")
     assert said.code == 0, said.err
-    for words in ("Promise: a new row", "Check: ", "5 new rows", "90% interval", "Report: sales.html"):
-        assert words in said.out
-    for words in ("read as", "date", "boolean", "category, 3 kinds", "number (target)"):
-        assert words in said.err
+    told = said.out.splitlines()
+    assert told[0].startswith("Too few rows to tell: ")
+    assert told[2] == "5 of the 50 test rows, with their 90% intervals:"
+    assert told[4].split() == ["size", "town", "day", "prediction", "lower", "upper", "true", "value"]
+    assert [line.startswith("Promise: ") for line in told].count(True) == 1
+    assert told[-3:] == [
+        "Model: sales.guardband",
+        "Page:  sales.html",
+        "Next:  guardband predict sales.guardband NEW.csv -o PREDICTIONS.csv",
+    ]
+    assert max(len(line) for line in told[2:12]) <= 80
+    assert said.err == ""
     assert "<html" in (here / "sales.html").read_text()
     model = gb.load(here / "sales.guardband")
     assert model.feature_names_in_.tolist() == ["size", "town", "day", "sold"]
     assert model.certificate_.n_calibration == np.ceil(0.25 * 450)
+
+
+def test_the_rest_is_told_if_verbose(command, table_path, here):
+    said = command("fit", "sales.csv", "--target", "price", "--preset", "fast", "--verbose")
+    assert said.code == 0, said.err
+    for words in ("read as", "date", "boolean", "category, 3 kinds", "number (target)"):
+        assert words in said.err
+    for words in ("Promise: ", "Assumes: ", "Not promised: ", "how the model was made", "Epochs"):
+        assert words in said.out
+    refused = command("fit", "sales.csv", "-t", "price", "-v", "-q")
+    assert "--quiet and --verbose exclude each other. Remove one of them." in refused.complaint
 
 
 def test_the_same_seed_gives_the_same_model_and_json_is_all_there_is(command, table_path, here):
@@ -55,7 +74,7 @@ def test_the_same_seed_gives_the_same_model_and_json_is_all_there_is(command, ta
     assert set(found["sample"][0]["intervals"]) == {"0.5", "0.9"}
     assert json.dumps(found["sample"]) == json.dumps(second.json["sample"])
     assert found["verdict"] == "too few rows"
-    assert found["sentence"].startswith("Too few rows to tell ")
+    assert found["sentence"].startswith("Too few rows to tell: ")
 
 
 def test_rows_without_target_are_left_out_with_a_count(command, here):
@@ -65,17 +84,17 @@ def test_rows_without_target_are_left_out_with_a_count(command, here):
     said = command("fit", "t.parquet", "-t", "price", "--preset", "fast", "--check", "0", "--no-report")
     assert said.code == 0, said.err
     assert "30 of 500 rows are left out because their 'price' is missing." in said.err
-    assert "rows it has seen" in said.out
+    assert "of the rows given to fit" in said.out
     assert not (here / "t.html").exists()
 
 
 def test_roles_of_columns(command, here):
     table = small_table().append_column("w", pa.array(np.random.default_rng(1).random(500)))
     parquet.write_table(table, here / "t.parquet")
-    roles = ["--weight", "w", "--group", "town", "--drop", "sold", "--drop", "town", "--time", "day"]
+    roles = ["--weight", "w", "--report-by", "town", "--drop", "sold", "--drop", "town", "--time", "day"]
     said = command("fit", "t.parquet", "-t", "price", *roles, "--preset", "fast")
     assert said.code == 0, said.err
-    assert "Rows in order of time often are not" in said.err
+    assert "Add --split-by-time to calibrate and test on the latest rows." in said.err
     assert gb.load(here / "t.guardband").feature_names_in_.tolist() == ["size", "day"]
     assert "Wien" in (here / "t.html").read_text()
 
@@ -121,32 +140,33 @@ def test_split_by_time_keeps_the_latest_rows_apart(command, here, monkeypatch):
 def test_a_target_whose_commas_may_mark_thousands_is_refused(command, tmp_path):
     (tmp_path / "t.csv").write_text("id\tprice\n1\t950\n2\t1,234\n3\t2,500\n")
     said = command("fit", tmp_path / "t.csv", "-t", "price", "-o", tmp_path / "m.guardband", "-q")
-    assert "The target 'price' must hold numbers, and in" in said.complaint
+    assert "The target 'price' must hold numbers, but in" in said.complaint
     assert "'1,234' may mean 1234 or 1.234: write the one that it is." in said.complaint
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["-t", "Prise"], "has no column 'Prise' for --target: did you mean 'price'"),
-        (["-t", "nothing like it"], "its columns are 'size', 'town'"),
+        (["-t", "Prise"], "has no column 'Prise' for --target. Did you mean 'price'"),
+        (["-t", "toll"], "has no column 'toll' for --target. Its columns are 'size', 'town'"),
+        (["-t", "nothing like it"], "Its columns are 'size', 'town'"),
         (["-t", "town"], "The target 'town' must hold numbers, found"),
         (["-t", "day"], "The target 'day' must hold numbers, found timestamp"),
-        (["-t", "price", "--drop", "twn"], "did you mean 'town'"),
-        (["-t", "price", "--drop", "size,town,day,sold"], "no columns to learn from"),
+        (["-t", "price", "--drop", "twn"], "Did you mean 'town'"),
+        (["-t", "price", "--drop", "size,town,day,sold"], "has no columns besides the target"),
         (["-t", "price", "--method", "conf"], "conf"),
         (["-t", "price", "--level", "90"], "Write 0.9 for 90%"),
-        (["-t", "price", "--level", "high"], "a level is a number such as 0.9"),
+        (["-t", "price", "--level", "high"], "A confidence level is a number such as 0.9"),
         (["-t", "price", "--preset", "slow"], "preset must be"),
         (["-t", "price", "--split-by-time"], "--time"),
         (["-t", "price", "--weight", "town"], "must hold numbers or dates in every row, found text"),
         (["-t", "price", "--weight", "size"], "has a missing value in row"),
         (["-t", "price", "-o", "no/folder.guardband"], "folder that exists"),
         (["-t", "price", "--device", "meta"], "device must be 'auto' or one that torch has here, found 'meta'"),
-        (["-t", "price", "--drop", "size,price"], "what is predicted: name another column for --drop"),
-        (["-t", "price", "--weight", "price"], "what is predicted: name another column for --weight"),
-        (["-t", "price", "--group", "price"], "what is predicted: name another column for --group"),
-        (["-t", "price", "--time", "price"], "what is predicted: name another column for --time"),
+        (["-t", "price", "--drop", "size,price"], "is the target. Name another column for --drop"),
+        (["-t", "price", "--weight", "price"], "is the target. Name another column for --weight"),
+        (["-t", "price", "--report-by", "price"], "is the target. Name another column for --report-by"),
+        (["-t", "price", "--time", "price"], "is the target. Name another column for --time"),
         (["-t", "price", "--no-report", "--report", "z.html"], "exclude each other"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -173,7 +193,7 @@ def test_a_second_column_of_the_targets_name_is_not_learnt_from(command, here):
         "-q",
         "--independent-rows",
     ]
-    assert "t.csv has a column 'y (2)', as a second 'y' is called" in command(*fit).complaint
+    assert "t.csv has two columns 'y'. The second one, 'y (2)', may contain the target." in command(*fit).complaint
     assert command(*fit, "--drop", "y (2)").json["features"] == ["x"]
 
 
@@ -222,10 +242,13 @@ def test_columns_of_little_use_are_mentioned(command, here):
     text = "id,same,note,x,y\n" + "".join(f"{i},7,note {i},{i % 13},{i % 7}\n" for i in range(n))
     (here / "t.csv").write_text(text)
     said = command("fit", "t.csv", "-t", "y", "--preset", "fast", "--check", "0", "--independent-rows")
-    assert "'id' (counts the rows); 'same' (always the same); 'note' (another text in each row)" in said.err
+    assert (
+        "'id' (only counts the rows); 'same' (always the same value); 'note' (a different text in each row)" in said.err
+    )
+    assert "Leave them out with --drop id,same,note." in said.err
 
 
-@pytest.mark.filterwarnings("ignore:.*interval is the whole line.*")
+@pytest.mark.filterwarnings("ignore:.*The intervals are infinite.*")
 def test_an_awkward_table_goes_all_the_way_without_a_flag(command, here):
     names, rows = awkward_table()
     assert len(names) == 60
@@ -237,7 +260,7 @@ def test_an_awkward_table_goes_all_the_way_without_a_flag(command, here):
     said = command("predict", model, "awkward table.csv", "-o", "out.csv")
     assert said.code == 0, said.err
     assert ",guardband_point,guardband_lower,guardband_upper\n" in (here / "out.csv").read_text(encoding="utf-8")
-    said = command("audit", model, "awkward table.csv", "--force")
+    said = command("audit", model, "awkward table.csv", "--force", "--all")
     assert said.code == 2, said.err
     assert "By the size of the prediction" in said.out
     said = command("report", model, "-o", "again.html")
@@ -271,7 +294,7 @@ def test_the_exit_code_is_that_of_the_check_and_everything_is_written(
     assert f'class="verdict {(verdict or "unchecked").replace(" ", "-")}"' in (here / "sales.html").read_text()
 
 
-@pytest.mark.filterwarnings("ignore:.*interval is the whole line.*")
+@pytest.mark.filterwarnings("ignore:.*The intervals are infinite.*")
 def test_infinite_intervals_are_exit_code_2_after_the_model_is_written(command, table_path, here):
     said = command("fit", "sales.csv", "-t", "price", "--preset", "fast", "--level", "0.995", "--json", "-q")
     assert said.code == 2

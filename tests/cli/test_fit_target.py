@@ -33,12 +33,12 @@ def test_a_bound_at_zero_is_proposed_and_taken(command, here):
 
 
 def test_whole_numbers_are_seen_or_told(command, here):
-    said = command("fit", "t.csv", "-t", "count", "--drop", "price,gain", *FAST)
+    said = command("fit", "t.csv", "-t", "count", "--drop", "price,gain", *FAST, "--verbose")
     assert "rounded inward to whole numbers" in said.out
     said = command("fit", "t.csv", "-t", "count", "--drop", "price,gain", *FAST, "--no-integer")
     assert "whole numbers" not in said.out
     said = command("fit", "t.csv", "-t", "price", *FAST, "--integer")
-    assert "every target must be a whole number, and" in said.err.splitlines()[-1]
+    assert "every target must be a whole number, but" in said.err.splitlines()[-1]
     assert "in row 1 is not" in said.err.splitlines()[-1]
 
 
@@ -70,4 +70,12 @@ def test_an_absurd_target_is_named_by_its_row_in_the_file(command, here):
     (here / "t.csv").write_text("\n".join(lines))
     said = command("fit", "t.csv", "-t", "price", "--drop", "count,gain", *FAST, "--check", "0")
     assert said.code == 0, said.err
-    assert re.search(r"Warning: \d of 300 .* far beyond all others: 1e\+12 in row 10[0-2][,.]", said.err)
+    assert re.search(r"Warning: \d of 300 .* far beyond all others: 1,000,000,000,000 in row 10[0-2][,.]", said.err)
+
+
+@pytest.mark.parametrize("more", [[], ["--time", "x", "--split-by-time"]], ids=["random", "by time"])
+def test_too_few_rows_are_counted_in_words(command, tmp_path, more):
+    (tmp_path / "t.csv").write_text("x,y\n1,2\n2,\n3,\n4,\n")
+    said = command("fit", tmp_path / "t.csv", "-t", "y", "-o", tmp_path / "m.guardband", "-q", *more)
+    assert "At least 4 rows with a target are needed to train and calibrate, found 1 in" in said.complaint
+    assert said.complaint.endswith("Add rows.")

@@ -70,9 +70,9 @@ def test_far_dates_fine_moments_and_large_numbers_order_rows(tmp_path, column):
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_time_is_a_date_or_a_number(tmp_path, column, found):
-    with pytest.raises(ValueError, match="The column 'c' of --time must hold numbers, or dates") as error:
+    with pytest.raises(ValueError, match="The column 'c' of --time must hold numbers or dates") as error:
         read(tmp_path, column, time="c")
-    assert str(error.value).endswith(f"found {found}.")
+    assert str(error.value).endswith(f"found {found}. Correct it, or name another column.")
 
 
 def test_both_commands_refuse_a_time_of_text(command, small_model, tmp_path):
@@ -80,7 +80,7 @@ def test_both_commands_refuse_a_time_of_text(command, small_model, tmp_path):
     csv.write_csv(table, tmp_path / "t.csv")
     for arguments in (["fit", tmp_path / "t.csv"], ["audit", small_model.model_path, tmp_path / "t.csv"]):
         said = command(*arguments, "-t", "price", "--time", "when", "-q")
-        assert "The column 'when' of --time must hold numbers, or dates such as 2024-12-31" in said.complaint
+        assert "The column 'when' of --time must hold numbers or dates such as 2024-12-31" in said.complaint
 
 
 def test_a_missing_moment_is_named_with_its_row_in_the_file(tmp_path):

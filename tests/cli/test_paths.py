@@ -30,20 +30,20 @@ AUDIT = ["audit", "m.guardband", "s.csv"]
     ("arguments", "words"),
     [
         ([*FIT, "-o", "a.html"], "Two results would be written to a.html"),
-        ([*FIT, "-o", "s.csv"], "s.csv is read by this command"),
-        ([*FIT, "--report", "s.csv"], "s.csv is read by this command"),
+        ([*FIT, "-o", "s.csv"], "s.csv is an input of this command"),
+        ([*FIT, "--report", "s.csv"], "s.csv is an input of this command"),
         ([*FIT, "-o", "a", "--report", "./a"], "Two results would be written to a"),
-        ([*AUDIT, "--report", "s.csv"], "s.csv is read by this command"),
-        ([*AUDIT, "--recalibrate", "m.guardband"], "m.guardband is read by this command"),
+        ([*AUDIT, "--report", "s.csv"], "s.csv is an input of this command"),
+        ([*AUDIT, "--recalibrate", "m.guardband"], "m.guardband is an input of this command"),
         ([*AUDIT, "--recalibrate", "q", "--report", "q"], "Two results would be written to q"),
-        (["predict", "m.guardband", "s.csv", "-o", "s.csv"], "s.csv is read by this command"),
-        (["report", "m.guardband", "-o", "m.guardband"], "m.guardband is read by this command"),
-        (["export", "m.guardband", "--onnx", "m.guardband"], "m.guardband is read by this command"),
+        (["predict", "m.guardband", "s.csv", "-o", "s.csv"], "s.csv is an input of this command"),
+        (["report", "m.guardband", "-o", "m.guardband"], "m.guardband is an input of this command"),
+        (["export", "m.guardband", "--onnx", "m.guardband"], "m.guardband is an input of this command"),
         ([*FIT, "--report", "/proc/x.html"], "/proc/x.html cannot be written: "),
         ([*FIT, "-o", "."], ". is not a file in a folder that exists"),
         (["predict", "m.guardband", "s.csv", "-o", "/proc/h.csv"], "/proc/h.csv cannot be written: "),
         (["report", "m.guardband", "-o", "no/x.html"], "no/x.html is not a file in a folder that exists"),
-        (["report", "m.guardband", "--figures", "s.csv"], "a folder, which s.csv cannot be: File exists."),
+        (["report", "m.guardband", "--figures", "s.csv"], "s.csv cannot be a folder for results: File exists."),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -61,7 +61,7 @@ def test_one_file_by_two_names_is_one_file(tmp_path):
     file.write_text("")
     for other in (link, tmp_path / "x" / ".." / "t.csv", Path(os.path.relpath(file))):
         (tmp_path / "x").mkdir(exist_ok=True)
-        with pytest.raises(ValueError, match="is read by this command"):
+        with pytest.raises(ValueError, match="is an input of this command"):
             need_writable((None, other), (str(file),))
     need_writable((tmp_path / "other",), (str(file), "-"))
 

@@ -25,7 +25,7 @@ def test_csv_keeps_its_cells_and_gets_the_models_intervals(command, small_model,
     said = command("predict", small_model.model_path, small_model.path, "-o", tmp_path / "out.csv")
     assert said.code == 0
     assert said.out == ""
-    assert "1 column is no input of the model, and kept: 'price'." in said.err
+    assert "The model does not use 1 column of the table: 'price'." in said.err
     before = rows_of(small_model.path.read_text())
     after = rows_of((tmp_path / "out.csv").read_text())
     assert [{name: row[name] for name in before[0]} for row in after] == before
@@ -84,7 +84,7 @@ def test_standard_input_to_standard_output(small_model):
     rows = rows_of(piped.stdout.decode())
     assert len(rows) == len(small_model.table)
     assert list(rows[0])[-3:] == ["point", "lower", "upper"]
-    assert b"no input of the model" in piped.stderr
+    assert b"The model does not use 1 column" in piped.stderr
 
 
 def test_levels_have_columns_of_their_own(command, small_model):
@@ -109,7 +109,7 @@ def test_names_that_are_taken_get_a_prefix(command, small_model, tmp_path):
     row = rows_of((tmp_path / "out.csv").read_text())[0]
     assert list(row)[-4:] == ["lower", "guardband_point", "guardband_lower", "guardband_upper"]
     again = command("predict", small_model.model_path, tmp_path / "out.csv", "-o", tmp_path / "twice.csv", "-q")
-    assert "has a column 'guardband_point' already" in again.complaint
+    assert "already has a column 'guardband_point'" in again.complaint
 
 
 def test_columns_may_come_in_another_order(command, small_model, tmp_path):
@@ -124,15 +124,23 @@ def test_columns_may_come_in_another_order(command, small_model, tmp_path):
     [
         (lambda text: text.replace('"town"', '"city"', 1), "lacks 1 of the model's 4 columns: 'town'."),
         (
+            lambda text: text.replace('"town"', '"Towns"', 1),
+            ": 'town'. Is it 'Towns'? Then rename that column. Otherwise add it, or fit a model without it.",
+        ),
+        (
+            lambda text: text.replace('"town"', '"Towns"', 1).replace('"size"', '"wide"', 1),
+            ": 'size', 'town'. Is one of them 'Towns'? Then rename that column. Otherwise add them, or fit a model",
+        ),
+        (
             lambda text: text + '"big","Wien",2024-01-01,"yes",3\n',
             "column 'size' held numbers when the model was fitted, found 'big' in row 501 of",
         ),
         (lambda text: text + '1,"Wien",soon,"yes",3\n', "column 'day' held dates"),
         (lambda text: text + '1,"Wien"\n', "line 502 has 2 cells"),
         (lambda text: text.splitlines()[0] + "\n", "has column names, but no rows"),
-        (lambda text: text + 'inf,"Wien",2024-01-01,"yes",3\n', "must not contain infinity"),
+        (lambda text: text + 'inf,"Wien",2024-01-01,"yes",3\n', "X contains infinity"),
     ],
-    ids=["missing", "text", "date", "ragged", "no rows", "infinite"],
+    ids=["missing", "similar", "several", "text", "date", "ragged", "no rows", "infinite"],
 )
 def test_bad_tables_are_one_line_and_leave_nothing(command, small_model, tmp_path, monkeypatch, change, words):
     monkeypatch.setattr(csv_file, "BLOCK", 4000)  # so that good batches come before the bad one
@@ -146,7 +154,7 @@ def test_bad_places_and_wishes_are_one_line(command, small_model, tmp_path):
     model, table = small_model.model_path, small_model.path
     assert "must end in one of .csv" in command("predict", model, table, "-o", tmp_path / "out.xlsx").complaint
     assert "folder that exists" in command("predict", model, table, "-o", tmp_path / "no" / "out.csv").complaint
-    assert "is read by this command" in command("predict", model, table, "-o", table).complaint
+    assert "is an input of this command" in command("predict", model, table, "-o", table).complaint
     assert "cannot both go" in command("predict", model, table, "--json").complaint
     assert "no model file" in command("predict", tmp_path / "no.guardband", table, "-o", tmp_path / "o.csv").complaint
     assert "no table at" in command("predict", model, tmp_path / "no.csv", "-o", tmp_path / "o.csv").complaint
@@ -178,7 +186,7 @@ def test_columns_of_parquet_that_csv_cannot_hold_are_named(command, small_model,
     parquet.write_table(table, tmp_path / "t.parquet")
     said = command("predict", small_model.model_path, tmp_path / "t.parquet", "-q")
     assert "The column 'many' holds list<" in said.complaint
-    assert "which CSV cannot: write Parquet or Arrow, or leave it out." in said.complaint
+    assert "which CSV cannot store. Write Parquet or Arrow, or remove the column." in said.complaint
     assert command("predict", small_model.model_path, tmp_path / "t.parquet", "-o", tmp_path / "o.arrow").code == 0
 
 
@@ -204,14 +212,14 @@ def test_rows_unlike_training_are_said_in_one_line_over_all_batches(command, sma
     (line,) = said.err.splitlines()
     assert line.startswith("Warning: 40 of 40 rows are unlike all training rows. ")
     assert f"'town': 1 row with a category that training did not have, such as 'Bern' in row 3 of {tmp_path}" in line
-    assert f"such as 1e+09 in row 40 of {tmp_path}" in line
+    assert f"such as 1,000,000,000 in row 40 of {tmp_path}" in line
     assert "'day' is missing in every row, and never was in training." in line
     assert line.endswith("Check these rows: the promise is about rows like the training rows.")
     found = said.json["unlike"]
     assert (found["rows"], found["of"]) == (40, 40)
     assert {own["column"]: (own["reason"], own["rows"], own["examples"][0]) for own in found["columns"]} == {
         "town": ("category", 1, {"value": "Bern", "row": 3}),
-        "size": ("number", 1, {"value": "1e+09", "row": 40}),
+        "size": ("number", 1, {"value": "1,000,000,000", "row": 40}),
         "day": ("missing", 40, {"value": "missing", "row": 1}),
     }
     assert "unlike" not in rows_of((tmp_path / "o.csv").read_text())[0]
@@ -244,7 +252,7 @@ def test_several_files_sheets_and_zip_files_are_one_table(command, small_model, 
     said = command("predict", small_model.model_path, tmp_path / "t.xlsx", "--sheet", "Rows", "-q")
     assert [row["upper"] for row in rows_of(said.out)] == [row["upper"] for row in rows_of(whole)]
     again = command("predict", small_model.model_path, tmp_path / "p-1.csv", "-o", tmp_path / "p-1.csv")
-    assert "is read by this command" in again.complaint
+    assert "is an input of this command" in again.complaint
 
 
 def test_nothing_is_written_if_one_of_several_files_is_bad(command, small_model, tmp_path):
@@ -258,6 +266,28 @@ def test_nothing_is_written_if_one_of_several_files_is_bad(command, small_model,
     assert sorted(path.name for path in tmp_path.iterdir()) == ["p-1.csv", "p-2.csv"]
 
 
+@pytest.mark.parametrize(("sign", "separator"), [(",", ";"), (",", "\t"), (".", ";")])
+def test_new_columns_have_the_decimal_sign_of_the_others(command, small_model, tmp_path, sign, separator):
+    names = ("id", "size", "town", "day", "sold")
+    lines = [(str(i), f"{10 + i}{sign}5", "Wien", "2024-01-01", "1") for i in range(9)]
+    (tmp_path / "t.csv").write_text("".join(separator.join(line) + "\n" for line in (names, *lines)))
+    assert command("predict", small_model.model_path, tmp_path / "t.csv", "-o", tmp_path / "out.csv").code == 0
+    after = list(csv.DictReader((tmp_path / "out.csv").read_text().splitlines(), delimiter=separator))
+    assert [tuple(row[name] for name in names) for row in after] == lines
+    command("predict", small_model.model_path, tmp_path / "t.csv", "-o", tmp_path / "out.parquet")
+    exact = parquet.read_table(tmp_path / "out.parquet")
+    for name in ("point", "lower", "upper"):
+        assert all(sign in row[name] for row in after)
+        assert [float(row[name].replace(",", ".")) for row in after] == exact[name].to_pylist()
+
+
+def test_latin_text_is_said_to_become_utf_8(command, small_model, tmp_path):
+    (tmp_path / "t.csv").write_bytes("size,town,day,sold\n10,Köln,2024-01-01,1\n".encode("latin-1"))
+    said = command("predict", small_model.model_path, tmp_path / "t.csv", "-o", tmp_path / "out.csv")
+    assert "guardband reads it as Latin-1 and writes UTF-8." in said.err
+    assert "Köln" in (tmp_path / "out.csv").read_text("utf-8")
+
+
 def test_formulas_are_kept_or_made_harmless(command, small_model, tmp_path):
     lines = small_model.path.read_text().splitlines()[:4]
     rows = [f"{line},{note}" for line, note in zip(lines, ("=note", "=1+1", "-3.5", "ok"), strict=True)]
@@ -269,4 +299,4 @@ def test_formulas_are_kept_or_made_harmless(command, small_model, tmp_path):
     assert [row[0] for row in asked] == ["'=note", "'=1+1", "-3.5", "ok"]
     assert all(float(cell) for row in asked[1:] for cell in row[1:])
     refused = command(*arguments, "--no-formulas", "-o", tmp_path / "out.parquet").complaint
-    assert "--no-formulas is for CSV" in refused
+    assert "--no-formulas works for CSV only" in refused

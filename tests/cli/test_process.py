@@ -59,7 +59,7 @@ def test_a_current_folder_that_was_removed_is_a_sentence(small_model, tmp_path):
     arguments = ["predict", small_model.model_path, small_model.path]
     done = process(arguments, "", cwd=tmp_path / "gone", preexec_fn=(tmp_path / "gone").rmdir)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.splitlines()[-1] == "guardband: The folder that this runs in was removed: change to another one."
+    assert done.stderr.splitlines()[-1] == "guardband: The current folder was removed. Change to another one."
 
 
 def test_closed_standard_input_is_a_sentence(small_model):
@@ -110,7 +110,7 @@ def test_every_command_speaks_in_every_encoding(command, small_model, tmp_path, 
         ["--help"],
         ["fit", "--help"],
         ["plan"],
-        ["audit", model, table, "-t", "price", "--force", "--group", "town", "--time", "day"],
+        ["audit", model, table, "-t", "price", "--force", "--report-by", "town", "--time", "day"],
         ["audit", model, table, "-t", "price", "--force", "--json"],
         ["predict", model, table, "-o", tmp_path / "out.csv"],
         ["predict", model, tmp_path / "größe \u2212.csv"],
@@ -179,7 +179,7 @@ NASTY = [
     ["predict", "m.guardband", "s.csv", "--level", "nan"],
     ["predict", "m.guardband", "s.csv", "--no-formulas", "-o", "a.parquet"],
     ["audit", "m.guardband", "s.csv", "--significance", "nan"],
-    ["audit", "m.guardband", "s.csv", "-t", "price", "--group", "\x1b[31m"],
+    ["audit", "m.guardband", "s.csv", "-t", "price", "--report-by", "\x1b[31m"],
     ["plan", "--level", "nan"],
     ["plan", "--level", "9" * 400],
     ["plan", "--level", "1e-320"],

@@ -1,8 +1,12 @@
 import json
 import zlib
 
+import numpy as np
 import pytest
+from pyarrow import csv
 
+import guardband as gb
+from cli_tables import small_table
 from reported import documents, put
 
 
@@ -13,9 +17,34 @@ def test_a_folder_that_is_no_run_and_a_file_that_is_no_model_are_one_line(comman
     assert "no guardband model" in command("report", tmp_path / "m.guardband").complaint
 
 
-def test_a_model_without_a_report_says_how_to_get_one(command, small_model):
-    pytest.importorskip("guardband.report.page")
-    assert "guardband audit MODEL TABLE --report PAGE" in command("report", small_model.model_path).complaint
+def test_a_model_that_was_saved_in_python_has_a_page_of_its_promise(command, small_model, tmp_path):
+    said = command("report", small_model.model_path, "-o", tmp_path / "page.html")
+    assert said.out == f"Page: {tmp_path / 'page.html'}\n"
+    assert "Not yet checked" in (tmp_path / "page.html").read_text()
+
+
+def test_a_table_judges_a_model_on_its_page(command, small_model, tmp_path):
+    csv.write_csv(small_table(200, seed=5), tmp_path / "new.csv")
+    call = ("report", small_model.model_path, tmp_path / "new.csv", "-t", "price", "-o", tmp_path / "page.html")
+    said = command(*call, "--report-by", "town")
+    assert said.code == 0
+    found = small_model.model.audit(small_table(200, seed=5).drop_columns("price"), small_table(200, seed=5)["price"])
+    assert said.out.startswith(found.sentence)
+    assert "By town" in (tmp_path / "page.html").read_text()
+    assert "--report-by is about a table" in command("report", small_model.model_path, "--report-by", "town").complaint
+    assert "needs no table" in command("report", tmp_path, tmp_path / "new.csv").complaint
+
+
+def test_a_calibration_without_its_model_has_a_page_of_its_promise_alone(command, tmp_path):
+    X = np.random.default_rng(0).standard_normal((300, 1))
+    gb.calibrate(lambda rows: rows[:, 0], (X, X[:, 0] + X[::-1, 0])).save(tmp_path / "m")
+    assert command("report", tmp_path / "m", "-o", tmp_path / "page.html").code == 0
+    assert "Not yet checked" in (tmp_path / "page.html").read_text()
+    csv.write_csv(small_table(20), tmp_path / "new.csv")
+    for call in (("report",), ("audit",), ("predict",)):
+        said = command(*call, tmp_path / "m", tmp_path / "new.csv").complaint
+        assert "gb.load(path, model=...)" in said
+        assert "guardband calibrate" in said
 
 
 def test_a_run_is_drawn_again(command, tmp_path, monkeypatch):
@@ -37,18 +66,24 @@ def test_a_run_is_drawn_again(command, tmp_path, monkeypatch):
     assert (tmp_path / "f" / "one.svg").exists()
 
 
-def test_figures_are_written_as_files(command, tmp_path):
+def test_figures_are_written_as_files_and_the_page_has_its_heading(command, tmp_path):
     pytest.importorskip("guardband.report.page")
     from pyarrow import csv
 
     from cli_tables import small_table
 
     csv.write_csv(small_table(), tmp_path / "t.csv")
-    assert (
-        command("fit", tmp_path / "t.csv", "-t", "price", "-o", tmp_path / "m.guardband", "--preset", "fast").code == 0
-    )
-    said = command("report", tmp_path / "m.guardband", "--figures", tmp_path / "f", "--json")
+    asked = ("-t", "price", "-o", tmp_path / "m.guardband", "--preset", "fast", "--title", "Prices", "--unit", "EUR")
+    assert command("fit", tmp_path / "t.csv", *asked).code == 0
+    said = command("report", tmp_path / "m.guardband", "--figures", tmp_path / "f", "--json", "--author", "A. Analyst")
     assert {path[-4:] for path in said.json["figures"]} == {".svg", ".png"}
+    page = (tmp_path / "m.html").read_text(encoding="utf-8")
+    assert '<h1 id="title">Prices</h1>' in page
+    assert "A. Analyst, 20" in page
+    assert "\N{NO-BREAK SPACE}EUR" in page
+    audited = ("--force", "--report", tmp_path / "a.html", "--title", "Later prices", "--significance", "0.05")
+    command("audit", tmp_path / "m.guardband", tmp_path / "t.csv", *audited)
+    assert '<h1 id="title">Later prices</h1>' in (tmp_path / "a.html").read_text(encoding="utf-8")
 
 
 def test_the_report_of_another_version_says_what_to_do(command, tmp_path, small_model):
@@ -65,8 +100,8 @@ DAMAGED = {
     "a missing entry": lambda own: {key: value for key, value in own.items() if key != "promise"},
     "a missing part": lambda own: put(own, ("audit", "drift"), {}),
     "a wrong type": lambda own: put(own, ("audit", "levels"), "x"),
-    "no document": lambda own: ["schema", 2],
-    "a version that is no number": lambda own: own | {"schema": 2.0},
+    "no document": lambda own: ["schema", 3],
+    "a version that is no number": lambda own: own | {"schema": 3.0},
     "script as a key": lambda own: put(own, ("audit", "families", 0, "key"), '"><script>alert(1)</script>'),
     "script as a flag": lambda own: put(own, ("audit", "families", 0, "strata", 0, "flag"), '"><script>alert(1)'),
     "escape sequences": lambda own: own | {"status": "\x1b[2J\n\r"},

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-LINE = "guardband: stopped; nothing half-written is left behind.\n"
+LINE = "guardband: stopped. No half-written file is left behind.\n"
 BEGIN = """
 import os, signal, sys
 from pathlib import Path

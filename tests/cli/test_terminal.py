@@ -65,13 +65,13 @@ def report_is_there():
 
 @pytest.mark.parametrize(("columns", "preset"), [(100, "best"), (40, "best"), (100, "60")])
 def test_fit_shows_progress_and_ctrl_c_leaves_nothing(report_is_there, tmp_path, columns, preset):
-    csv.write_csv(small_table(20_000), tmp_path / "t.csv")
+    csv.write_csv(small_table(5_000), tmp_path / "t.csv")
     terminal = Terminal("fit", "t.csv", "-t", "price", "--preset", preset, columns=columns, cwd=tmp_path)
     terminal.read_until("epoch 1")
     terminal.interrupt()
     assert terminal.end() == 130
     assert max(len(line) for line in terminal.lines if "guardband:" not in line) <= columns
-    assert "guardband: stopped; nothing half-written is left behind." in terminal.text
+    assert "guardband: stopped. No half-written file is left behind." in terminal.text
     assert "Traceback" not in terminal.text
     assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
 
@@ -82,7 +82,7 @@ def test_a_narrow_terminal_breaks_nothing(report_is_there, tmp_path):
     assert terminal.end() == 0, terminal.text
     assert max(len(line) for line in terminal.lines) <= 40
     csv.write_csv(small_table(600, seed=1), tmp_path / "new.csv")
-    terminal = Terminal("audit", "t.guardband", "new.csv", "--group", "town", columns=40, cwd=tmp_path)
+    terminal = Terminal("audit", "t.guardband", "new.csv", "--report-by", "town", columns=40, cwd=tmp_path)
     assert terminal.end() in (0, 1), terminal.text
     assert max(len(line) for line in terminal.lines) <= 40
     terminal = Terminal("plan", columns=40)

@@ -1,4 +1,4 @@
-"""600 damaged Arrow and Parquet files, each read in a process of its own: none ends it, and none gives a traceback.
+"""Damaged Arrow and Parquet files, each read in a process of its own: none ends it, and none gives a traceback.
 
 Neither format holds a checksum of its data: a file with another number in it is read, and nothing can tell. That is
 the only reason why some of these are read.
@@ -22,7 +22,7 @@ from guardband.data.damage import UnreadableError
 from guardband.data.disk import open_table, read_whole
 from guardband.data.several import open_tables
 
-FILES, WAYS = 600, 4
+AT_RANDOM, WAYS = 150, 4
 
 
 def outcomes(folder, first, count):
@@ -33,9 +33,8 @@ def outcomes(folder, first, count):
 
 
 def test_damaged_files_are_read_or_refused_in_one_sentence(tmp_path):
-    with_purpose = outcomes(tmp_path, 0, 0)
-    found = with_purpose + outcomes(tmp_path, 0, FILES - len(with_purpose))
-    assert len(found) == FILES
+    found = outcomes(tmp_path, 0, 0) + outcomes(tmp_path, 0, AT_RANDOM)
+    assert len(found) > AT_RANDOM
     bad = [
         (name, kind, way, ending, words)
         for _, name, kind, ways in found
@@ -44,7 +43,7 @@ def test_damaged_files_are_read_or_refused_in_one_sentence(tmp_path):
     ]
     assert bad == []
     assert {len(ways) for *_, ways in found} == {WAYS}
-    assert sum(all(ending == "refused" for _, ending, _ in ways) for *_, ways in found) > FILES / 2
+    assert sum(all(ending == "refused" for _, ending, _ in ways) for *_, ways in found) > len(found) / 2
 
 
 def arrow_file_of(path, rows=100, batches=4, **options):
@@ -92,7 +91,7 @@ def test_a_file_that_was_replaced_before_it_is_read_is_named(tmp_path, make):
             file.write_table(other)
     else:
         parquet.write_table(other, path)
-    with pytest.raises(UnreadableError, match="was changed while it was read: try again"):
+    with pytest.raises(UnreadableError, match=r"was changed while guardband read it. Try again"):
         read_whole(table, table.names)
 
 
@@ -128,7 +127,7 @@ def test_a_small_file_of_many_rows_is_refused_before_it_is_read_whole(tmp_path, 
     table = open_table(str(path))
     assert sum(len(batch) for batch, _ in table.batches()) == 1_000_000
     monkeypatch.setattr(memory, "memory", lambda: 45_000_000)
-    words = "has 1,000,000 rows of 1 columns?, which need about 1 GiB of memory, and this machine has 0 GiB: take fewer"
+    words = "has 1,000,000 rows of 1 columns?, which need about 1 GiB of memory, but this machine has 0 GiB. Use fewer"
     with pytest.raises(UnreadableError, match=words):
         read_whole(table, table.names)
 
@@ -318,7 +317,7 @@ def test_a_category_that_is_a_long_text_is_not_written_out(tmp_path, monkeypatch
         ("a,b\n1,2\n".encode("utf-16") + b"\x00\xd8\x0a\x00", "cannot be read: .* illegal UTF-16 surrogate"),
         (
             b",".join(b"%d" % i for i in range(100_001)) + b"\n",
-            "has 100,001 columns, and guardband reads at most 100,000",
+            "has 100,001 columns, but guardband reads at most 100,000",
         ),
     ],
 )

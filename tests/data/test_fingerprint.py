@@ -59,7 +59,7 @@ def test_training_rows_are_refused_and_new_rows_pass():
     d1, d2 = prints(*table(500, 1)), prints(*table(200, 2))
     refuse_overlap(d2, d1)
     assert count_overlap(d2, d1) == 0
-    with pytest.raises(OverlapError, match="found 200 of 200"):
+    with pytest.raises(OverlapError, match="200 of 200 calibration rows also occur in the training rows"):
         refuse_overlap(d1[:200], d1)
     with pytest.raises(OverlapError):
         refuse_overlap(np.concatenate([d2[:180], d1[:20]]), d1)

@@ -144,7 +144,7 @@ def test_whole_numbers_and_dates_far_out_are_rounded(library):
 
 def test_numbers_are_no_dates():
     encoder = TableEncoder.learn(read_table(pd.DataFrame({"d": pd.date_range("2024-01-01", periods=9)})))
-    with pytest.raises(ValueError, match="'d' held dates when the model was fitted, found numbers"):
+    with pytest.raises(ValueError, match="'d' held dates when the model was fitted, but now holds numbers"):
         encoder.encode(read_table(pd.DataFrame({"d": [1704067200000]})))
     assert np.isfinite(encoder.encode(read_table(pd.DataFrame({"d": [np.nan]})))).all()
 
@@ -161,7 +161,7 @@ def test_kinds_are_learnt_on_the_rows_given():
     table = read_table(values)
     encoder = TableEncoder.learn(table.take(np.arange(3)))
     assert [type(code).__name__ for code in encoder.codes] == ["NumberCode"]
-    with pytest.raises(ValueError, match="held numbers when the model was fitted, found text"):
+    with pytest.raises(ValueError, match="held numbers when the model was fitted, but now "):
         encoder.encode(table)
 
 
@@ -185,13 +185,13 @@ def test_times_of_day_zones_and_durations_are_days():
         (np.zeros(3), ValueError, "Reshape your data"),
         (np.zeros((0, 2)), ValueError, r"0 sample\(s\)"),
         (np.zeros((2, 0)), ValueError, r"0 feature\(s\)"),
-        (np.array([[1.0, np.inf]]), ValueError, "infinity, found it in the column 'x1'"),
+        (np.array([[1.0, np.inf]]), ValueError, "X contains infinity in the column 'x1'"),
         (np.array([[1j]]), ValueError, "Complex data not supported"),
         (csr_array(np.eye(2)), TypeError, "dense"),
         (np.array([[{"a": 1}]], dtype=object), TypeError, "must be a string or a number"),
         (pl.DataFrame({"c": [[1, 2], [3, 4]]}), TypeError, "must be a string or a number"),
         (pd.DataFrame({"c": [1j, 2j]}), ValueError, "Complex data not supported"),
-        (np.array([["a", np.inf]], dtype=object), ValueError, "infinity, found it in the column 'x1'"),
+        (np.array([["a", np.inf]], dtype=object), ValueError, "X contains infinity in the column 'x1'"),
     ],
 )
 def test_what_is_no_table_is_refused(X, error, words):
@@ -238,7 +238,7 @@ def test_numbers_that_arrive_as_text_are_read_and_other_text_is_refused():
     np.testing.assert_allclose(encoder.encode(read_table(pd.DataFrame({"x": ["2"]}))), [[0.0]], atol=1e-7)
     with pytest.raises(ValueError, match="held numbers when the model was fitted"):
         encoder.encode(read_table(pd.DataFrame({"x": ["two"]})))
-    with pytest.raises(ValueError, match="must not contain infinity"):
+    with pytest.raises(ValueError, match="X contains infinity"):
         encoder.encode(read_table(pd.DataFrame({"x": ["inf"]})))
 
 
@@ -249,9 +249,9 @@ def test_dates_and_truth_that_arrive_as_text_are_the_same_numbers():
     assert encoder.kinds == ("date", "boolean")
     text = pd.DataFrame({"d": days, "b": ["Yes", "false", " true "]})
     assert encoder.encode(read_table(text)).tolist() == encoder.encode(read_table(typed)).tolist()
-    with pytest.raises(ValueError, match="held dates when the model was fitted, found text"):
+    with pytest.raises(ValueError, match="held dates when the model was fitted, but now "):
         encoder.encode(read_table(text.assign(d="soon")))
-    with pytest.raises(ValueError, match="held booleans when the model was fitted, found text"):
+    with pytest.raises(ValueError, match="held booleans when the model was fitted, but now "):
         encoder.encode(read_table(text.assign(b="maybe")))
 
 
@@ -264,7 +264,7 @@ def test_categories_that_arrive_as_numbers_are_written_out():
 def test_an_own_network_gets_numbers_as_they_are():
     frame = pd.DataFrame({"a": [1.0, 5.0], "b": [2, 3]})
     assert PlainNumbers().encode(read_table(frame)).tolist() == [[1, 2], [5, 3]]
-    with pytest.raises(ValueError, match="found NaN in the column 'a' at row 1"):
+    with pytest.raises(ValueError, match=r"The column 'a' has missing values \(NaN\) in row 1,"):
         PlainNumbers().encode(read_table(pd.DataFrame({"a": [1.0, np.nan]})))
-    with pytest.raises(ValueError, match="found text in the column 'a'"):
+    with pytest.raises(ValueError, match="The column 'a' holds text, but"):
         PlainNumbers().encode(read_table(pd.DataFrame({"a": ["x"]})))

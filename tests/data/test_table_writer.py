@@ -54,5 +54,10 @@ def test_numbers_dates_and_infinity_stay_numbers():
     assert written(columns, no_formulas=True) == written(columns)
 
 
+def test_a_decimal_comma_is_for_numbers_alone():
+    columns = {"a": [-1.5, 2.5e-30], "b": ["1.5", "a.b"], "c": [3, 4]}
+    assert written(columns, decimal_comma=True)[1:] == [["-1,5", "1.5", "3"], ["2,5e-30", "a.b", "4"]]
+
+
 def test_names_of_columns_count_as_text():
     assert written({"=1": ["a"], "-5": ["b"], "x;@y": ["c"]}, no_formulas=True)[0] == ["'=1", "-5", "x;'@y"]

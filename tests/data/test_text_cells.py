@@ -2,17 +2,19 @@
 
 import math
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from guardband.data.kinds import ALL_TEXT, ONE_TEXT
+from guardband.data.kinds import ALL_TEXT, ONE_TEXT, kind_of_cells, kind_of_text
 from guardband.data.table import read_table
 from guardband.data.text_cells import MISSING, CellError, cells_of
 
 CLOCK = r"[ Tt]?[0-2][0-9](:?[0-6][0-9](:[0-6][0-9](.[0-9]{1,9})?)?)?(Z|[+-]0[0-9](:?[0-5][0-9])?)?"
-DATES = st.from_regex(rf"(19|20)[0-9]{{2}}-[01][0-9]-[0-3][0-9]({CLOCK})?", fullmatch=True)
+DAYS = r"((19|20)[0-9]{2}-[01][0-9]-[0-3][0-9]|[0-3]?[0-9]\.[01]?[0-9]\.(19|20)[0-9]{2})"
+DATES = st.from_regex(rf"{DAYS}({CLOCK})?", fullmatch=True)
 WORDS = st.sampled_from(["true", "False", "YES", "no", "inf", "-Infinity", "NAN", "+nan", "0x1", "maybe"])
 TEXTS = st.text("0123456789.+-eE_ ", max_size=8) | DATES | WORDS
 
@@ -39,12 +41,36 @@ def read_in_a_file(text, kind):
 @example(text="1_000")
 @example(text="20240101T000000")
 @example(text="2024-W01-1")
+@example(text="3.4.2021")
+@example(text="3.4.2021T10:00Z")
 @example(text="2024-01-01x10:00")
 def test_one_text_reads_as_a_files_cells_do(kind, text):
     assume(text.strip() not in MISSING)
     alone, in_a_file = read_alone(text, kind), read_in_a_file(text, kind)
     assert (alone is None) == (in_a_file is None)
     assert alone is None or alone == in_a_file or (math.isnan(alone) and math.isnan(in_a_file))
+
+
+def test_with_dots_the_day_comes_first():
+    cells = ["03.04.2021", "3.4.2021", "2021-04-03", None, "03.04.2021 06:00"]
+    read = ALL_TEXT["date"](pa.array(cells), False)
+    assert [moment and moment.isoformat(" ") for moment in read.to_pylist()] == [
+        *["2021-04-03 00:00:00"] * 3,
+        None,
+        "2021-04-03 06:00:00",
+    ]
+    assert kind_of_text(pa.array(["03.04.2021", "31.12.2021"]), False) == "date"
+    assert kind_of_cells(np.array(["03.04.2021", None, "31.12.2021"], dtype=object), "number") == "date"
+
+
+@pytest.mark.parametrize("odd", ["12.31.2021", "03.04.21", "03/04/2021", "3.04", "0.1.2021", "about 03.04.2021"])
+def test_one_cell_that_is_no_such_date_makes_a_category(odd):
+    cells = pa.array(["03.04.2021", odd])
+    assert kind_of_text(cells, False) == "category"
+    assert kind_of_cells(np.array(cells.to_pylist(), dtype=object), "number") == "category"
+    with pytest.raises(CellError) as error:
+        ALL_TEXT["date"](cells, False)
+    assert (error.value.index, error.value.text) == (1, odd)
 
 
 def test_truth_may_be_words_and_numbers_in_one_column():

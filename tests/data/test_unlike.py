@@ -54,7 +54,7 @@ def test_each_reason_is_counted_and_named_with_an_example():
                 "column": "size",
                 "reason": "number",
                 "rows": 2,
-                "examples": [{"value": "31", "row": 3}, {"value": "\N{MINUS SIGN}1e+300", "row": 5}],
+                "examples": [{"value": "31", "row": 3}, {"value": "\N{MINUS SIGN}1e300", "row": 5}],
             },
             {"column": "town", "reason": "category", "rows": 1, "examples": [{"value": "Bern", "row": 3}]},
             {"column": "day", "reason": "missing", "rows": 1, "examples": [{"value": "missing", "row": 4}]},

@@ -83,7 +83,7 @@ def test_whole_numbers_are_seen_unless_said(integer, y, whole):
 
 
 def test_a_number_that_is_not_whole_is_named_if_all_were_said_to_be():
-    with pytest.raises(ValueError, match=r"every target must be a whole number, and 2.5 in row 1 is not\. Correct"):
+    with pytest.raises(ValueError, match=r"every target must be a whole number, but 2.5 in row 1 is not\. Correct"):
         Target(None, None, None, integer=True).decided(BROKEN)
     with pytest.raises(ValueError, match=r"2\.5 in row 1"):
         Target(None, None, None, integer=True).decided(WHOLE).decided_again(BROKEN)

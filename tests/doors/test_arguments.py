@@ -84,5 +84,5 @@ def test_what_is_no_network_or_no_pair_is_refused_by_its_name():
     net, x, y = torch.nn.Linear(2, 3), torch.zeros(5, 2), torch.zeros(5)
     with pytest.raises(TypeError, match=r"data must be a pair \(X, y\) .* found Linear"):
         gb.calibrate((x, y), net)
-    with pytest.raises(TypeError, match=r"data must hold inputs and outcomes, \(x, y\)"):
+    with pytest.raises(TypeError, match=r"Pass inputs and true values, as \(x, y\)"):
         gb.calibrate(net, x)

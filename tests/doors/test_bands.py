@@ -37,7 +37,10 @@ def test_transform_before_fit_says_so():
         ((LOWER, POINT, UPPER, Y[:9]), "found 200 and 9"),
         (([], [], [], []), "n > 0"),
         ((LOWER, POINT, UPPER, np.r_[Y[:199], np.nan]), "NaN.*row 199"),
-        ((np.stack([LOWER] * 2), np.stack([POINT] * 2), np.stack([UPPER] * 2), Y), r"takes 1 band\(s\), found 2"),
+        (
+            (np.stack([LOWER] * 2), np.stack([POINT] * 2), np.stack([UPPER] * 2), Y),
+            r"takes 1 interval\(s\) for each row, found 2",
+        ),
     ],
 )
 def test_mismatched_arrays_are_refused(arrays, words):

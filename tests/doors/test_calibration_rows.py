@@ -50,7 +50,7 @@ def test_rows_that_trained_are_refused_in_any_form(form):
         "loader": DataLoader(TensorDataset(*trained), batch_size=33, shuffle=True),
         "double": tuple(own.double() for own in trained),
     }[form]
-    with pytest.raises(gb.OverlapError, match="found 100 of 300 among its training rows"):
+    with pytest.raises(gb.OverlapError, match="100 of 300 calibration rows also occur in the training rows"):
         gb.calibrate(NETWORK, (X[300:], Y[300:]), training=training)
     guarded = gb.calibrate(NETWORK, (X[400:], Y[400:]), training=training)
     assert torch.equal(guarded(X), gb.calibrate(NETWORK, (X[400:], Y[400:]))(X))

@@ -104,7 +104,7 @@ def test_labels_may_come_apart_from_the_table():
     X, y = patients()
     own = gb.IntervalRegressor(**FAST).fit(X[["x", "age"]], y, entities=X["patient"])
     assert own.certificate_.n_calibration == COUNT // 4
-    assert "a new row of a new entity" in str(own.certificate_)
+    assert "rows drawn at random, one from each new entity," in str(own.certificate_)
 
 
 def test_patients_that_trained_cannot_calibrate():
@@ -161,14 +161,14 @@ def test_repeated_rows_stay_together_and_are_told():
         own = gb.IntervalRegressor(**FAST).fit(twice, outcome)
     assert not np.isin(own.fitted_.training_prints, own.fitted_.calibration_prints).any()
     assert own.certificate_.promise.n_rows == 2 * own.certificate_.n_calibration
-    assert "a new row that repeats none of the table's falls inside" in str(own.certificate_)
+    assert "new rows that repeat no row of the table fall inside" in str(own.certificate_)
 
 
 def test_rows_of_a_repeated_table_cannot_calibrate_or_judge_it():
     X, y = patients()
     with pytest.warns(gb.RepeatedRowsWarning):
         own = gb.IntervalRegressor(calibration_size=None, **FAST).fit(pd.concat([X] * 4), pd.concat([y] * 4))
-    with pytest.raises(gb.OverlapError, match="among its training rows"):
+    with pytest.raises(gb.OverlapError, match="also occur in the training rows"):
         own.calibrate(X, y)
     own.calibrate(*patients(1, prefix="q"))
     evidence = Evidence.of(own, X, y)
@@ -187,7 +187,7 @@ def test_near_copies_are_known_again_in_later_tables():
     with pytest.raises(gb.OverlapError, match="combination of inputs"):
         own.calibrate(*harvests(1))
     own.calibrate(*harvests(1, rng.normal(size=(300, 4))))
-    assert "a new row of a new combination of inputs" in str(own.certificate_)
+    assert "one from each new combination of inputs," in str(own.certificate_)
     assert Evidence.of(own, *harvests(1)).seen_entities == 300
 
 

@@ -1,5 +1,7 @@
 """The calibrated network elsewhere: state, compiled, exported, as ONNX, over several processes."""
 
+from unittest.mock import Mock
+
 import numpy as np
 import onnx
 import onnxruntime
@@ -78,6 +80,50 @@ def test_a_convolutional_network_and_one_with_named_inputs(tmp_path):
     gb.export_onnx(guarded, {"left": X[:2], "right": X[:2]}, tmp_path / "named.onnx")
     found = run_onnx(tmp_path / "named.onnx", left=X[:30].numpy(), right=X[:30].numpy())
     assert_same(found, guarded(X[:30], X[:30]))
+
+
+def test_images_of_any_size_by_free_axes(tmp_path):
+    torch.manual_seed(0)
+    conv = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), gb.nn.TripleHead(4))
+    guarded = gb.calibrate(conv, (torch.randn(300, 1, 8, 8), Y[:300]))
+    gb.export_onnx(guarded, torch.randn(3, 1, 9, 10), tmp_path / "any.onnx", free_axes=(2, 3))
+    for shape in ((1, 1, 8, 8), (5, 1, 20, 7)):
+        images = torch.randn(shape)
+        assert_same(run_onnx(tmp_path / "any.onnx", x=images.numpy()), guarded(images))
+
+
+def test_sequences_of_any_length_among_several_inputs_in_another_opset(tmp_path):
+    class Two(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.head = gb.nn.TripleHead(6)
+
+        def forward(self, words, about):
+            return self.head(words.mean(1) + about)
+
+    guarded = gb.calibrate(Two(), [((X[:, None].expand(-1, 3, -1), X), Y)])
+    words = torch.randn(4, 5, 6)
+    gb.export_onnx(guarded, (words, X[:4]), tmp_path / "two.onnx", free_axes={"x0": (1,)}, opset_version=20)
+    assert {own.domain: own.version for own in onnx.load(tmp_path / "two.onnx").opset_import}[""] == 20
+    longer = torch.randn(7, 11, 6)
+    found = run_onnx(tmp_path / "two.onnx", x0=longer.numpy(), x1=X[:7].numpy())
+    assert_same(found, guarded(longer, X[:7]))
+    for axes, said in (
+        ((1,), "must name the inputs, such as"),
+        ({"words": (1,)}, "names the input 'words', found 'x0', 'x1'"),
+        ({"x1": (2,)}, "axes of 'x1' from 1 to 1"),
+        ({"x0": (0,)}, "axes of 'x0' from 1 to 2"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            gb.export_onnx(guarded, (words, X[:4]), tmp_path / "no.onnx", free_axes=axes)
+    assert not (tmp_path / "no.onnx").exists()
+
+
+def test_a_version_that_cannot_be_had_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("torch.onnx.export", lambda *_, **__: Mock(model=Mock(opset_imports={"": 18})))
+    with pytest.raises(ValueError, match=r"opset_version=9, the exporter gives 18\. Use opset_version=18, or leave"):
+        gb.export_onnx(gb.calibrate(NETWORK, (X, Y)), X[:4], tmp_path / "net.onnx", opset_version=9)
+    assert not list(tmp_path.iterdir())
 
 
 def test_what_cannot_be_exported_leaves_nothing(tmp_path):

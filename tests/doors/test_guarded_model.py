@@ -11,9 +11,9 @@ from scipy.stats import norm
 from sklearn.base import BaseEstimator
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.dummy import DummyRegressor
-from sklearn.ensemble import GradientBoostingRegressor
+from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingRegressor
 from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.linear_model import BayesianRidge, LinearRegression, QuantileRegressor
+from sklearn.linear_model import BayesianRidge, LinearRegression, LogisticRegression, QuantileRegressor
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -118,10 +118,81 @@ def test_widths_come_from_residuals_that_the_user_gives():
 
 
 def test_bounds_that_cross_are_put_in_order():
-    guarded = gb.calibrate(lambda X: np.stack([X[:, 0] + 1, X[:, 0], X[:, 0] - 1], axis=1), CALIBRATION)
+    def function(X):
+        half_width = np.where(X[:, 1] > 1, -1, 1)
+        return np.stack([X[:, 0] - half_width, X[:, 0], X[:, 0] + half_width], axis=1)
+
+    guarded = gb.calibrate(function, CALIBRATION)
     bands = guarded.predict_interval(NEW[0])
     assert (bands.lower <= bands.point).all()
     assert (bands.point <= bands.upper).all()
+
+
+@pytest.mark.parametrize("columns", [[2, 0], [2, 1, 0]])
+def test_bounds_the_wrong_way_round_are_refused(columns):
+    models = tuple(quantile_models()[i] for i in columns)
+    crossing = r"in 199 of 199 calibration rows\. Swap the "
+    with pytest.raises(ValueError, match=f"{crossing}models: the lower bound comes first"):
+        gb.calibrate(models, CALIBRATION)
+    with pytest.raises(ValueError, match=f"{crossing}columns"):
+        gb.calibrate(lambda X: np.stack([model.predict(X) for model in models], axis=1), CALIBRATION)
+
+
+class Settings(BaseEstimator):
+    """A model of a library that may not be here, by the settings that it says it has."""
+
+    def __init__(self, settings):
+        self.settings = settings
+
+    def get_params(self, deep=True):
+        return self.settings
+
+    def predict(self, X):
+        return X[:, 0]
+
+
+ONE_QUANTILE = {
+    "scikit-learn": QuantileRegressor(quantile=0.05, alpha=0.0),
+    "boosted": GradientBoostingRegressor(loss="quantile", alpha=0.05, n_estimators=2),
+    "by histograms": HistGradientBoostingRegressor(loss="quantile", quantile=0.05, max_iter=2),
+    "behind a pipeline": make_pipeline(StandardScaler(), QuantileRegressor(quantile=0.05, alpha=0.0)),
+    "lightgbm": Settings({"objective": "quantile", "alpha": 0.05}),
+    "xgboost": Settings({"objective": "reg:quantileerror", "quantile_alpha": 0.05}),
+    "xgboost, listed": Settings({"objective": "reg:quantileerror", "quantile_alpha": [0.05]}),
+    "catboost": Settings({"loss_function": "Quantile:alpha=0.05"}),
+}
+
+
+@pytest.mark.parametrize("name", ONE_QUANTILE)
+def test_one_quantile_alone_is_warned_of(name):
+    model = ONE_QUANTILE[name]
+    model = model if isinstance(model, Settings) else model.fit(*TRAINING)
+    with pytest.warns(gb.TargetWarning, match=r"the 0\.05 quantile, .* Pass a pair of models \(lower, upper\)"):
+        gb.calibrate(model, CALIBRATION)
+    gb.calibrate(model, CALIBRATION, outputs="point")  # the user says so: no warning
+
+
+@pytest.mark.parametrize(("side", "quantile"), [("lower", 0.1), ("upper", 0.9)])
+def test_a_quantile_on_the_side_of_the_promise_is_not_warned_of(side, quantile):
+    gb.calibrate(Settings({"quantile": quantile}), CALIBRATION, side=side)
+    with pytest.warns(gb.TargetWarning, match="Pass a pair of models"):
+        gb.calibrate(Settings({"quantile": 1 - quantile}), CALIBRATION, side=side)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"alpha": 0.05},
+        {"loss": "huber", "alpha": 0.05},
+        {"loss": "squared_error", "quantile": 0.05},
+        {"quantile": 0.5},
+        {"quantile": None},
+        {"quantile": "lowest"},
+        {"loss_function": "Quantile"},
+    ],
+)
+def test_a_median_or_a_mean_is_not_warned_of(settings):
+    assert gb.calibrate(Settings(settings), CALIBRATION).certificate.method == "conf-fw"
 
 
 def test_a_table_may_hold_what_the_model_understands():
@@ -169,7 +240,21 @@ def test_any_calibrated_model_has_a_page(tmp_path):
     guarded = gb.calibrate(quantile_models(), CALIBRATION)
     page = guarded.report(tmp_path / "page.html", *draw(1000, 5), significance=0.05)
     assert "Rows inside their interval" in page.read_text()
-    assert "Not yet checked" in guarded.report(tmp_path / "promise.html").read_text()
+    promise = guarded.report(tmp_path / "promise.html").read_text()
+    assert "Not yet checked" in promise
+    assert "guardband audit" not in promise
+    assert promise.count("model.audit(X, y) in Python") == 2
+
+
+def test_models_are_named_with_what_each_predicts():
+    models, point = quantile_models(), LinearRegression().fit(*TRAINING)
+    names = {
+        "LinearRegression": point,
+        "QuantileRegressor (lower), QuantileRegressor (upper)": (models[0], models[2]),
+        "QuantileRegressor (lower), LinearRegression (point), QuantileRegressor (upper)": (models[0], point, models[2]),
+    }
+    for name, model in names.items():
+        assert gb.calibrate(model, CALIBRATION).made_by()[0] == ("Model", name)
 
 
 def test_a_table_s_model_is_judged_in_the_same_way(tmp_path):
@@ -184,8 +269,12 @@ def test_calibration_rows_must_not_have_trained():
     model = LinearRegression().fit(*TRAINING)
     with pytest.raises(gb.OverlapError):
         gb.calibrate(model, TRAINING, training=TRAINING)
-    with pytest.raises(gb.OverlapError):
+    twice = "199 of 199 calibration rows also occur in the residual rows.* Use different rows for the two"
+    with pytest.raises(gb.OverlapError, match=twice):
         gb.calibrate(model, CALIBRATION, residuals=CALIBRATION)
+    twice = "400 of 400 residual rows also occur in the training rows.* Use different rows for the two"
+    with pytest.raises(gb.OverlapError, match=twice):
+        gb.calibrate(model, CALIBRATION, residuals=TRAINING, training=TRAINING)
 
 
 @pytest.mark.parametrize(
@@ -193,11 +282,11 @@ def test_calibration_rows_must_not_have_trained():
     [
         (LinearRegression().fit(*TRAINING), {"method": "conf-nn"}, 'Use method="conf-fw", or pass residuals'),
         (BayesianRidge().fit(*TRAINING), {"residuals": draw(50, 6)}, "needs no residuals"),
-        (lambda X: np.zeros((len(X), 5)), {}, "returns 5 columns: say what they are by outputs"),
+        (lambda X: np.zeros((len(X), 5)), {}, "returns 5 columns, and guardband knows"),
         (lambda X: np.zeros(3), {}, "one row of numbers for each of 199 rows"),
         ((len, len, len, len), {}, r"\(lower, upper\) or \(lower, point, upper\), found 4"),
         (LinearRegression().fit(*TRAINING), {"process_group": 1}, "process_group is for torch networks"),
-        (LinearRegression().fit(*TRAINING), {"outputs": "bands"}, "must predict 3 columns"),
+        (LinearRegression().fit(*TRAINING), {"outputs": "bands"}, "must predict 3 numbers"),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_sentence(model, options, words):
@@ -295,6 +384,56 @@ def test_a_file_without_its_model_says_what_to_bring(tmp_path):
     gb.IntervalRegressor(hidden=(4,), epochs=1, random_state=0).fit(*TRAINING).save(tmp_path / "table")
     with pytest.raises(gb.ModelFileError, match="holds its own model"):
         gb.load(tmp_path / "table", model=point)
+
+
+def test_another_model_than_the_calibrated_one_is_refused(tmp_path):
+    point, names = LinearRegression().fit(*TRAINING), [f"c{i}" for i in range(TRAINING[0].shape[1])]
+    gb.calibrate(point, CALIBRATION).save(tmp_path / "array")
+    frame = pd.DataFrame(TRAINING[0], columns=names)
+    named = LinearRegression().fit(frame, TRAINING[1])
+    gb.calibrate(named, (pd.DataFrame(CALIBRATION[0], columns=names), CALIBRATION[1])).save(tmp_path / "frame")
+    gb.load(tmp_path / "frame", model=named)
+    other = LinearRegression().fit(TRAINING[0], TRAINING[1] + 1)
+    narrow = LinearRegression().fit(TRAINING[0][:, :1], TRAINING[1])
+    for path, model, words in (
+        (
+            "array",
+            other,
+            r"not the model that was calibrated\. For the same row it predicts .* instead of .* Pass",
+        ),
+        ("array", narrow, r"not the model that was calibrated: it cannot predict the rows of the other one"),
+        ("frame", LinearRegression().fit(frame, -TRAINING[1]), "For the same row it predicts"),
+    ):
+        with pytest.raises(gb.ModelFileError, match=words):
+            gb.load(tmp_path / path, model=model)
+
+
+def test_nothing_is_compared_that_cannot_be(tmp_path):
+    """A function may be a costly service, a model may draw random numbers, and text has no middle."""
+    asked = []
+
+    def service(rows):
+        asked.append(len(rows))
+        return rows[:, 0]
+
+    class Random:
+        def predict(self, rows):
+            return rows[:, 0] + np.random.default_rng().normal(size=len(rows))
+
+    class Strict:
+        def predict(self, rows):
+            if len(rows) < 10:
+                raise KeyError("made up")
+            return rows[:, 0]
+
+    guarded = gb.calibrate(service, CALIBRATION)
+    before = len(asked)
+    guarded.save(tmp_path / "service")
+    gb.load(tmp_path / "service", model=service)
+    assert len(asked) == before
+    for model in (Random(), Strict()):
+        gb.calibrate(model, CALIBRATION).save(tmp_path / "model")
+        gb.load(tmp_path / "model", model=LinearRegression().fit(*TRAINING))
 
 
 # ------------------------------------------------------------------------------------------- the real libraries
@@ -446,3 +585,55 @@ def test_a_distribution_is_found_at_the_end_of_a_pipeline():
 def test_a_class_is_no_fitted_model():
     with pytest.raises(TypeError, match="calibrates a fitted model"):
         gb.calibrate(LinearRegression, CALIBRATION)
+
+
+def _linear(y=TRAINING[1]):
+    return LinearRegression().fit(TRAINING[0], y)
+
+
+@pytest.mark.parametrize(
+    ("make", "asked", "words"),
+    [
+        (
+            lambda: (_linear(), _linear()),
+            {"method": "pav"},
+            r'several levels.* predicts one\. Use method="conf-nn"',
+        ),
+        (lambda: _linear(), {"method": "pav"}, r'several levels.* predicts none\. Use method="conf-fw"'),
+        (
+            lambda: _linear(),
+            {"method": "bayes"},
+            r'mean and a standard deviation.* a point\. Use method="conf-fw", or',
+        ),
+        (
+            lambda: (_linear(), _linear()),
+            {"method": "neg-ll"},
+            r'predicts bounds\. Use method="conf-nn"',
+        ),
+        (
+            lambda: _linear(np.stack([TRAINING[1]] * 2, 1)),
+            {},
+            r"2 numbers for each row.* Calibrate a model for each target\.",
+        ),
+        (lambda: _linear(), {"outputs": "bands"}, r"3 numbers .* found 1\. Correct outputs"),
+        (lambda: lambda rows: np.zeros((len(rows), 4)), {}, r"returns 4 columns.* pass the levels of quantiles"),
+    ],
+)
+def test_a_method_that_does_not_suit_the_model_says_which_does(make, asked, words):
+    with pytest.raises(ValueError, match=words):
+        gb.calibrate(make(), CALIBRATION, **asked)
+
+
+def test_a_classifier_is_refused():
+    classes = (TRAINING[1] > 0).astype(int)
+    alone = LogisticRegression().fit(TRAINING[0], classes)
+    pipeline = make_pipeline(StandardScaler(), LogisticRegression()).fit(TRAINING[0], classes)
+    for model in (alone, pipeline, (alone, _linear())):
+        with pytest.raises(TypeError, match="LogisticRegression predicts classes, and intervals are for numbers"):
+            gb.calibrate(model, (CALIBRATION[0], (CALIBRATION[1] > 0).astype(float)))
+
+
+def test_rows_that_belong_together_are_asked_for_again():
+    guarded = gb.calibrate(_linear(), CALIBRATION, entities=np.arange(199) // 2)
+    with pytest.raises(ValueError, match="do not say what they belong to"):
+        guarded.audit(*NEW)

@@ -21,6 +21,7 @@ from forged_models import (
     NETWORKS,
     PLAIN,
     QUICK,
+    RULES,
     entry_mutants,
     forged,
     gaussian,
@@ -34,7 +35,7 @@ from forged_models import (
 from guardband.data.target import Target
 from guardband.doors.model_file import read_report, save
 
-MODELS = ["fast", "plain", "pav", "neg-ll", "bayes", "few", "entities", "repeated", "own", *NETWORKS]
+MODELS = ["fast", "plain", "pav", "neg-ll", "bayes", "few", "entities", "repeated", "target", "own", *NETWORKS, *RULES]
 
 
 @pytest.fixture(scope="module")
@@ -124,9 +125,9 @@ def test_small_files_cannot_exhaust(folder, tmp_path):
     entries, tensors = opened(saved("few", folder))
     for what, own in params.items():
         forged(tmp_path / f"few.{what}.forged", entries | {"params": entries["params"] | own}, tensors)
-    deep = '{"schema": 5, "kind": "table", "params": ' + "[" * 10**6 + "]" * 10**6 + "}"
+    deep = '{"schema": 6, "kind": "table", "params": ' + "[" * 10**6 + "]" * 10**6 + "}"
     forged(tmp_path / "plain.deep.forged", deep, tensors)
-    forged(tmp_path / "plain.number.forged", '{"schema": 5, "kind": ' + "1" * 10**6 + "}", tensors)
+    forged(tmp_path / "plain.number.forged", '{"schema": 6, "kind": ' + "1" * 10**6 + "}", tensors)
     tests = str(Path(__file__).parents[1])
     subprocess.run([sys.executable, "-c", IN_A_SMALL_PROCESS, tests, str(tmp_path)], check=True)
 
@@ -134,9 +135,9 @@ def test_small_files_cannot_exhaust(folder, tmp_path):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"schema": 5.0}, r"at `\$.schema`"),
+        ({"schema": 6.0}, r"at `\$.schema`"),
         ({"schema": True}, r"at `\$.schema`"),
-        ({"schema": "5"}, r"at `\$.schema`"),
+        ({"schema": "6"}, r"at `\$.schema`"),
         ({"params": []}, r"Expected `object`, got `array` - at `\$.params`"),
         ({"params": None}, r"at `\$.params`"),
         ({"kind": "other"}, "Invalid value 'other'"),

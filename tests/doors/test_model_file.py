@@ -112,7 +112,7 @@ def test_no_pickle_in_the_file(saved):
     assert b"pickle" not in body
     assert b"ctorch" not in body
     with safe_open(saved[0], framework="pt") as file:
-        assert json.loads(file.metadata()["guardband"])["schema"] == 5
+        assert json.loads(file.metadata()["guardband"])["schema"] == 6
 
 
 def rewritten(path, out, change):
@@ -123,7 +123,7 @@ def rewritten(path, out, change):
 
 
 def newer(tensors, metadata):
-    metadata["guardband"] = json.dumps(json.loads(metadata["guardband"]) | {"schema": 6})
+    metadata["guardband"] = json.dumps(json.loads(metadata["guardband"]) | {"schema": 7})
 
 
 def older(tensors, metadata):

@@ -104,15 +104,24 @@ def test_pav_takes_a_network_per_tau_in_any_order(rule):
     np.testing.assert_allclose(guarded(x)[:, 2].detach(), same.transform(*bands).upper, rtol=1e-6)
 
 
+def unordered_layer():
+    """A layer whose bounds cross in every row, whatever its weights."""
+    layer = nn.Linear(6, 3)
+    with torch.no_grad():
+        layer.weight.zero_()
+        layer.bias.copy_(torch.tensor([1.0, 0.0, -1.0]))
+    return layer
+
+
 @pytest.mark.parametrize(
     ("net", "batches", "words"),
     [
         (nn.Linear(6, 2), None, r"put out \(n, 3\).*found \(64, 2\)"),
-        (nn.Linear(6, 3), None, r"lower <= point <= upper must hold in every row, found \d+ where"),
-        (gb.nn.FullyConnected(6), [], "at least one calibration row"),
+        (unordered_layer(), None, r"lower <= point <= upper must hold in every row, found \d+ where"),
+        (gb.nn.FullyConnected(6), [], "There are no calibration rows"),
         (gb.nn.FullyConnected(6), [(torch.zeros(2, 6), torch.zeros(2, 1))], r"shape \(n,\)"),
         (gb.nn.FullyConnected(6), [(torch.zeros(2, 6), torch.tensor([0.0, torch.nan]))], "NaN.*row 1"),
-        ([gb.nn.FullyConnected(6)] * 2, None, r"conf-nn takes 1 band"),
+        ([gb.nn.FullyConnected(6)] * 2, None, r"conf-nn takes 1 interval"),
     ],
 )
 def test_what_cannot_be_calibrated_is_refused(net, batches, words):
@@ -138,7 +147,7 @@ def test_half_precision_and_named_rows(network):
 
 
 def test_empty_batches_hold_no_rows(network):
-    with pytest.raises(ValueError, match="at least one calibration row"):
+    with pytest.raises(ValueError, match="There are no calibration rows"):
         gb.calibrate(network, [(torch.zeros(0, 6), torch.zeros(0))])
 
 

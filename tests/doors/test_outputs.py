@@ -211,7 +211,7 @@ def test_networks_with_several_inputs_train(form):
 
 def test_bad_batches_are_named():
     network = TwoInputs()
-    with pytest.raises(ValueError, match=r"responses under 'y', found \['left', 'right', 'labels'\]"):
+    with pytest.raises(ValueError, match=r"no entry 'y' for y, found \['left', 'right', 'labels'\]"):
         gb.calibrate(network, DataLoader(Rows(), batch_size=50))
     with pytest.raises(ValueError, match=r"pairs \(x, y\), or mappings, found tuple of 3"):
         gb.calibrate(network, [(LEFT, RIGHT, Y)])

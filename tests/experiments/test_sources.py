@@ -14,7 +14,7 @@ import pytest
 from guardband.experiments.sources import SOURCES, Source, data_file
 
 ROWS = b"instant,cnt\n" + b"".join(b"%d,%d\n" % (i, i * i % 977) for i in range(20_000))
-CUT = gzip.compress(ROWS)[:-900]
+CUT = gzip.compress(ROWS, mtime=0)[:-900]
 CORRUPT = CUT[:10] + b"\xff" * 900 + CUT[910:]
 DATA_SETS = {"bike", "traffic", "house", "boneage"}
 
@@ -107,7 +107,7 @@ def test_a_downloaded_file_has_the_rights_of_any_other(toy, tmp_path):
 
 def test_a_gzip_member_is_unpacked(toy, server, tmp_path, monkeypatch):
     monkeypatch.setitem(SOURCES, "bike", replace(toy, member="hour.csv.gz"))
-    server.files["a.zip"] = zipped("hour.csv.gz", gzip.compress(ROWS))
+    server.files["a.zip"] = zipped("hour.csv.gz", gzip.compress(ROWS, mtime=0))
     assert data_file("bike", tmp_path).read_bytes() == ROWS
 
 
@@ -301,6 +301,6 @@ def test_the_traffic_file_of_uci_has_the_same_rows(data_dir, server, tmp_path, m
     assert max(abs(float(inexact(inexact(row[1]))) - float(row[1])) for row in rows) < 2e-13
     body = "".join(f"{line}\r\n" for line in [header, *as_uci]).encode()
     assert sha(body) == SOURCES["traffic"].sha256
-    server.files["t.zip"] = zipped(SOURCES["traffic"].member, gzip.compress(body))
+    server.files["t.zip"] = zipped(SOURCES["traffic"].member, gzip.compress(body, mtime=0))
     monkeypatch.setitem(SOURCES, "traffic", replace(SOURCES["traffic"], url=server.url("t.zip")))
     assert data_file("traffic", tmp_path).read_bytes() == body

@@ -93,7 +93,7 @@ def test_augmentation_is_random_over_rows_and_the_same_each_time(folder):
 
 
 def test_a_folder_that_is_not_there_is_told(tmp_path):
-    with pytest.raises(FileNotFoundError, match="a folder that exists"):
+    with pytest.raises(FileNotFoundError, match="There is no folder"):
         gb.images.from_folder(tmp_path / "none", ["a"], [1.0])
 
 

@@ -68,7 +68,7 @@ def test_new_missing_and_unknown_values_are_encoded_alike():
     strange["kind"] = ["high", "new", None, "low", "other", "mid"]
     strange.loc[2, "c"] = np.nan
     strange.loc[3, "d"] = 1e30
-    with pytest.warns(gb.UnlikeRowsWarning, match=r"such as 1e\+30 in row 3"):
+    with pytest.warns(gb.UnlikeRowsWarning, match=r"such as 1e30 in row 3"):
         bands = model.predict_interval(strange)
     assert_close(network(network.rows(strange)).numpy(), bands)
     assert network.categories == {"kind": ("high", "low", "mid")}

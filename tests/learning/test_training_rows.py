@@ -46,7 +46,7 @@ def test_they_are_looked_for_on_the_scale_that_is_learnt():
 def test_rows_are_named_by_the_users_numbers():
     y = PRICES.copy()
     y[3] = 1e12
-    words = r'1 of 500 .* is far beyond all others: 1e\+12 in row 1007\. .*train on it.*"log1p"'
+    words = r'1 of 500 .* is far beyond all others: 1,000,000,000,000 in row 1007\. .*train on it.*"log1p"'
     with rows_known_as(np.arange(4000) + 1), pytest.warns(TargetWarning, match=words):
         rows_of(y, rows=np.arange(1003, 1503))
     with rows_known_as(np.array([10, 20])), pytest.raises(ValueError, match="see row 20"):

@@ -6,6 +6,7 @@ from scipy.stats import norm
 
 import guardband as gb
 from guardband.nn import IntervalLoss
+from guardband.nn.quantiles import QuantileLoss
 
 FORMS = [(1, "median"), (2, "median"), (1, "mean")]
 
@@ -80,3 +81,15 @@ def test_other_arguments_are_refused(wrong):
 
 def test_a_part_of_a_loss_stays_on_its_device():
     assert IntervalLoss([0.1, 0.2]).to("meta").take([1]).tau.device.type == "meta"
+
+
+def test_tails_that_differ_are_two_quantiles():
+    rng = torch.Generator().manual_seed(0)
+    bands, y = torch.randn(50, 3, generator=rng).sort(-1).values, torch.randn(50, generator=rng)
+    torch.testing.assert_close(IntervalLoss(0.1, below=0.02)(bands, y), QuantileLoss([0.02, 0.5, 0.92])(bands, y))
+    torch.testing.assert_close(IntervalLoss(0.1, below=0.05)(bands, y), IntervalLoss(0.1)(bands, y))
+    assert "below" in repr(IntervalLoss(0.1, below=0.02))
+    assert "below" not in repr(IntervalLoss(0.1))
+    for below in (0.1, 0.0):
+        with pytest.raises(ValueError, match="below must lie strictly between 0 and tau"):
+            IntervalLoss(0.1, below=below)

@@ -129,15 +129,16 @@ def test_a_mixture_gives_each_member_its_own_loss():
     torch.testing.assert_close(mixed.take([4, 0])(outputs[[4, 0]], y[[4, 0]]), torch.cat([alone[4], alone[0]]))
 
 
+@pytest.mark.parametrize("below", [None, [0.02, 0.15, 0.3]])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(("power", "point"), [(1, "median"), (2, "median"), (1, "mean")])
 @pytest.mark.parametrize("ordering", ["softplus", "relu"])
-def test_the_gradient_by_hand_is_autograds(ordering, power, point, weighted):
+def test_the_gradient_by_hand_is_autograds(ordering, power, point, weighted, below):
     generator = torch.Generator().manual_seed(0)
     z = torch.randn(3, 3, 200, generator=generator).requires_grad_()
     y = torch.randn(3, 200, generator=generator)
     weight = torch.rand(3, 200, generator=generator) if weighted else None
-    loss = IntervalLoss([0.1, 0.2, 0.4], power, point)
+    loss = IntervalLoss([0.1, 0.2, 0.4], power, point, below)
     (expected,) = torch.autograd.grad(loss(OrderedTriple(ordering)(z.mT), y, weight).sum(), z)
     torch.testing.assert_close(IntervalGradient(loss, ordering)(z.detach(), y, weight), expected)
 

@@ -1,4 +1,5 @@
 import json
+from html import unescape
 from math import floor
 
 import numpy as np
@@ -12,10 +13,12 @@ from guardband.bands.promise import NoPromise
 from guardband.calibration.cut import MarginalPromise, PacPromise
 from guardband.calibration.pav import PavPromise
 from guardband.report.document import document
+from guardband.report.heading import Heading
 from guardband.report.page import render, write_report
 from judged import evidence_of
 
 LIMIT = 2_000_000
+DATED = Heading(date="2026-03-31")
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +30,7 @@ def model():
 
 @pytest.fixture(scope="module")
 def checked(model):
-    return document(model, evidence_of(2000, 1000))
+    return document(model, evidence_of(2000, 1000), heading=DATED)
 
 
 def test_a_document_is_json_and_comes_back(checked):
@@ -35,7 +38,7 @@ def test_a_document_is_json_and_comes_back(checked):
 
 
 def test_the_same_evidence_gives_the_same_document(model, checked):
-    assert document(model, evidence_of(2000, 1000)) == checked
+    assert document(model, evidence_of(2000, 1000), heading=DATED) == checked
 
 
 def test_rows_shown_are_a_random_sample_in_order_of_the_point(checked):
@@ -87,6 +90,30 @@ def test_the_histogram_holds_every_row(checked):
     assert sum(widths["missed"]) == 2000 - level["covered"]
 
 
+def test_errors_are_shown_by_the_quarter_of_the_width(checked):
+    evidence = evidence_of(2000, 1000)
+    bands = evidence.headline
+    width, error = bands.upper - bands.lower, np.abs(evidence.y - bands.point)
+    narrow, wide = (
+        error[(width <= q) == below] for q, below in ((np.quantile(width, 0.25), 1), (np.quantile(width, 0.75), 0))
+    )
+    assert checked["errors"][0]["error"] == pytest.approx(np.median(narrow))
+    assert checked["errors"][-1]["error"] == pytest.approx(np.median(wide))
+
+
+def test_each_group_has_its_median_width(checked):
+    evidence = evidence_of(2000, 1000)
+    width = evidence.headline.upper - evidence.headline.lower
+    at = {
+        row - 1: place for row, place in zip(checked["rows"]["row"], checked["rows"]["strata"]["column-0"], strict=True)
+    }
+    (family,) = (own for own in checked["audit"]["families"] if own["key"] == "column-0")
+    assert sum(own["n"] for own in family["strata"]) == 2000
+    for i, own in enumerate(family["strata"]):
+        mine = width[[row for row, place in at.items() if place == str(i)]]
+        assert mine.min() <= own["median_width"] <= mine.max()
+
+
 def test_how_it_was_fitted_is_told(model, checked):
     told = dict(checked["fitted"])
     assert told["Training rows"] == "225"
@@ -108,7 +135,8 @@ def test_without_rows_the_page_says_that_nothing_was_checked(model, tmp_path):
     page = write_report(own, tmp_path / "p.html").read_text()
     assert "Not yet checked" in page
     assert 'id="data"' not in page
-    assert "cut at rank" in page
+    for line in str(model.certificate_).splitlines():
+        assert line in unescape(page)
 
 
 NUMBERS = {"confidence_level": (0.9,), "n_calibration": 99, "whole_line": (False,), "rank": (90,)}
@@ -117,7 +145,8 @@ TWO = {"confidence_level": (0.9, 0.5), "n_calibration": 99, "whole_line": (False
 PROMISES = [
     (
         MarginalPromise(**NUMBERS),
-        "A new row from the same source falls inside its interval with probability at least 90%.",
+        "On average over possible calibration sets, at least 90% of new rows from the same source fall inside their "
+        "intervals.",
     ),
     (
         PacPromise(**NUMBERS | {"rank": (95,)}, delta=0.05),
@@ -130,8 +159,8 @@ PROMISES = [
     ),
     (
         MarginalPromise(**TWO),
-        "A new row from the same source falls inside its interval with probability at least 90%. The same holds for "
-        "50%, each with intervals of its own.",
+        "On average over possible calibration sets, at least 90% of new rows from the same source fall inside their "
+        "intervals. The same holds for 50%, each with its own intervals.",
     ),
     (
         NoPromise(**NUMBERS | {"rank": None}, reason="so it is"),
@@ -177,9 +206,9 @@ def test_methods_without_a_rank_have_no_slider_and_say_why(method):
     fitted = gb.IntervalRegressor(method, **asked).fit(X[:300], y[:300])
     page = render(document(fitted, Evidence.of(fitted, X[300:], y[300:])))
     assert ('type="range"' in page) == (method == "conf-fw")
-    assert ("There is no slider here" in page) == (method != "conf-fw")
+    assert (f"{method} gives intervals only at the levels it was calibrated for." in page) == (method != "conf-fw")
     if method == "conf-fw":
-        assert "All intervals have one width." in page
+        assert "All intervals have the same width, " in page
 
 
 def test_two_hundred_thousand_rows_and_sixty_columns_stay_below_two_megabytes(model):

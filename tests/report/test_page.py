@@ -21,8 +21,10 @@ from guardband.experiments.reproduce import page as reproduction
 from guardband.report import rendering
 from guardband.report.document import document
 from guardband.report.page import STATUS, render, write_report
+from guardband.report.page import script as page_script
 from guardband.report.rendering import asset, json_text
 from judged import evidence_of
+from reported import fitted, rows_and_targets
 
 HOSTILE = ['<script>alert("x")</script>', "a'b\"c", "</script><!--", "--><b>&amp;", "\u2028 line", "lower", "$x$", ""]
 
@@ -83,7 +85,7 @@ def test_names_and_values_never_become_elements(hostile):
 
 def test_the_data_come_back_as_they_were(hostile):
     text = re.search(r'id="data">(.*?)</script>', render(hostile), re.DOTALL).group(1)
-    assert json.loads(text)["rows"] == hostile["rows"]
+    assert json.loads(text)["rows"] == json.loads(json.dumps(hostile["rows"]))
     assert json.loads(text)["response"] == hostile["response"]
     assert not set("<>&\u2028\u2029") & set(text)
 
@@ -142,7 +144,7 @@ def test_nothing_is_put_into_a_page_unescaped_but_what_the_package_itself_wrote(
     for path in sources:
         strings = [node.value for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Constant)]
         assert not [text for text in strings if isinstance(text, str) and re.search(r"</?[a-z]", text)]
-    script = asset("page.js")
+    script = page_script()
     assert not re.search(
         r"innerHTML|outerHTML|insertAdjacent|document\.write|eval\(|Function\(|[\"']style[\"']", script
     )
@@ -179,7 +181,7 @@ def test_templates_load_only_when_a_page_is_made():
 def test_style_and_script_are_files_of_the_package():
     assert "prefers-color-scheme" in asset("page.css")
     assert "@media print" in asset("page.css")
-    assert '"use strict"' in asset("page.js")
+    assert '"use strict"' in page_script()
 
 
 def test_rows_that_were_used_before_are_noted_on_the_page(hostile):
@@ -188,9 +190,12 @@ def test_rows_that_were_used_before_are_noted_on_the_page(hostile):
     X = rng.random((300, 2))
     model = gb.IntervalRegressor(hidden=(8,), epochs=2, network="plain", random_state=0).fit(X, X.sum(1))
     page = render(document(model, Evidence.of(model, X, X.sum(1))))
-    assert "225 of 300 rows equal rows that trained the network" in page
+    assert "225 of 300 rows equal rows that trained the model" in page
     assert "300 equal training or calibration rows (see the notes)" in page
-    assert "none of them among the training or calibration rows" in render(document(model, own))
+    assert "none of them used for training or calibration" in render(document(model, own))
+    one = np.concatenate([X[:1], rng.random((99, 2))])
+    page = render(document(model, Evidence.of(model, one, one.sum(1))))
+    assert "1 equals a training or calibration row (see the notes)" in page
 
 
 STATUSES = [*get_args(VerdictKind), "unchecked"]
@@ -240,6 +245,18 @@ def test_the_range_beside_a_group_says_how_many_groups_it_allows_for(hostile):
 
 def test_the_region_is_not_called_the_worst(hostile):
     page, region = render(hostile), hostile["audit"]["searched_region"]
-    assert "In a region where coverage looked lowest" in page
-    assert f"On the other rows, {region['covered']:,} of {region['n']:,} in this region are inside" in page
+    assert "A region with low coverage, searched for" in page
+    assert f"counted the other rows of that region: {region['covered']:,} of {region['n']:,} are inside" in page
     assert "worst" not in re.sub(r"<(script|style)>.*?</\1>", "", page, flags=re.DOTALL)
+
+
+def test_a_model_writes_its_page_with_title_author_and_unit(tmp_path):
+    X, y = rows_and_targets()
+    path = fitted().report(
+        tmp_path / "p.html", X[300:], y[300:], title="Sales & <b>", author='A. "Analyst"', unit="<u>€"
+    )
+    page = path.read_text(encoding="utf-8")
+    assert '<h1 id="title">Sales &amp; &lt;b&gt;</h1>' in page
+    assert "A. &#34;Analyst&#34;, 20" in page
+    assert "\N{NO-BREAK SPACE}&lt;u&gt;€" in page
+    assert read(page).counts.get("u") is None

@@ -24,6 +24,7 @@ FULLEST = 256
 DIVISIONS = 9999
 ENOUGH = 20
 AT_A_TIME = 1000
+DATES = ("earlier dates", "later dates")
 MOST_DIVIDED = 10**9
 """Beyond so many rows numpy draws no divisions."""
 
@@ -111,7 +112,8 @@ def number_shift(before: NumberSummary, values: Array) -> Shift:
         difference = now - np.array(before.at_most) / known
         largest = float(difference[np.abs(difference).argmax()])
         gap, p = abs(largest), ks_p_value(abs(largest), known, len(present))
-        detail = "values are lower" if largest > 0 else "values are higher" if largest < 0 else "no change"
+        lower, higher = DATES if before.kind == "date" else ("values are lower", "values are higher")
+        detail = lower if largest > 0 else higher if largest < 0 else "no change"
     missing, n = len(values) - len(present), len(values)
     if before.missing + missing:
         missing_p = fisher_p_value(before.missing, before.count, missing, n)
@@ -134,10 +136,17 @@ def category_shift(before: CategorySummary, values: list[str | None]) -> Shift:
     second = np.array([*own, sum(counts.values()), missing], dtype=float)
     shares = second / second.sum() - first / first.sum()
     gap = float(np.abs(shares).sum() / 2)
-    names = [*before.categories, "other categories", "missing"]
     at = int(np.abs(shares).argmax())
-    detail = f"{names[at]}: {'more' if shares[at] > 0 else 'fewer'}" if gap else "no change"
+    detail = _category_words(before, at, shares[at] > 0) if gap else "no change"
     return Shift(before.name, "category", gap, cells_p_value(*_cells(before, values)), detail)
+
+
+def _category_words(before: CategorySummary, at: int, more: bool) -> str:
+    if at == len(before.categories) and more:
+        seen = "rarely or never had" if before.rare else "did not have"
+        return f"many values that training {seen}"
+    names = [*before.categories, "values that were rare in training", "missing"]
+    return f"{names[at]}: {'more' if more else 'fewer'}"
 
 
 def score_shift(before: Array, now: Array) -> Shift:

@@ -1,4 +1,4 @@
-"""Evidence: labelled rows with their intervals, from one pass of the network."""
+"""Evidence: labelled rows with their intervals, from one pass of the model."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from guardband.bands.intervals import Intervals
 from guardband.bands.law import Law
 from guardband.bands.levels import Levels
 from guardband.bands.predicted import Context, Predicted
+from guardband.bands.promise import Side
+from guardband.bands.sides import reach
 from guardband.calibration.calibrated import Calibrated
-from guardband.data.context import context_of
 from guardband.data.entities import Entities
-from guardband.data.fingerprint import allowed_overlap, count_overlap, fingerprints
+from guardband.data.fingerprint import Prints, allowed_overlap, count_overlap, fingerprints
 from guardband.data.labelled_rows import column_target
 from guardband.data.reference import Reference
-from guardband.data.table import Column, Table, as_array, read_table, take_rows
+from guardband.data.table import Column, Table, as_array, column_named, read_table, take_rows
 from guardband.data.target import Target
 from guardband.data.used_rows import UsedRows
 
@@ -44,7 +45,7 @@ class Evidence:
     ``doubts`` says why rows of the model's table may depend on each other. ``moments`` says which columns hold dates,
     and ``row_numbers`` by which numbers the user knows the rows.
     If rows belong together these are one of each entity, ``drawn_from`` so many rows of entities of this name, and
-    ``seen_entities`` counts those that trained or calibrated too.
+    ``seen_entities`` counts those that trained or calibrated too. ``X`` are the rows as they were given.
     """
 
     table: Table
@@ -63,14 +64,15 @@ class Evidence:
     twins: tuple[int, int]
     drawn_from: tuple[int, str] | None
     seen_entities: int
-    _predicted: Predicted
+    _predicted: Predicted | None
     _context: Context
-    _calibrated: Calibrated
+    _calibrated: Calibrated | None
     _target: Target
     used_before: int = 0
     used_by_chance: int = 0
     keys: frozenset[str] = frozenset()
     doubts: tuple[str, ...] = ()
+    X: Any = None
 
     @classmethod
     def of(
@@ -83,16 +85,21 @@ class Evidence:
         time: Any = None,
         row_numbers: Rows | None = None,
         entities: Any = None,
+        context: Context | None = None,
+        weights: Any = None,
     ) -> Evidence:
-        """Return the evidence of labelled rows; ``group`` and ``time`` are columns ``(n,)`` that need not be inputs.
+        """Return the evidence of labelled rows; ``group`` and ``time`` are columns ``(n,)``, or names of some of X.
 
         ``row_numbers`` are the numbers by which the user knows the rows, else they are counted from 1. Of rows that
         belong together, by ``entities``, by the model's ``split_by`` or because they are repeated, one is drawn.
+        ``context`` is what the rule must know of the rows if the table does not say it, and ``weights`` are theirs if
+        the model needs them.
         """
         calibrated, fitted = model.calibration_, model.fitted_
-        table = model.read_rows(X)
+        table = model.read_rows(X) if weights is None else model.read_rows(X, weights=weights)
+        table = table if context is None else replace(table, context=context)
         response = column_target(y, table.n_rows)
-        columns = [_side("group", group, table.n_rows), _side("time", time, table.n_rows)]
+        columns = [_side("group", group, table.n_rows, X), _side("time", time, table.n_rows, X)]
         numbers = np.arange(1, table.n_rows + 1) if row_numbers is None else row_numbers
         if entities is None and model.belonging.split_by is None and fitted.has_labels:
             raise ValueError(
@@ -107,7 +114,7 @@ class Evidence:
             X = take_rows(X, rows)
             columns = [None if own is None else replace(own, values=own.values[rows]) for own in columns]
         predicted, inputs = model.outputs(X, table)
-        context, target = context_of(table), model.target_
+        context, target = table.context, model.target_
         ends = target.to_units(*calibrated.ends(predicted, context))
         prints = fingerprints(table, response)
         used = np.concatenate([fitted.training_prints, fitted.calibration_prints])
@@ -138,6 +145,54 @@ class Evidence:
             used_by_chance=allowed_overlap(len(prints), used, by_chance=together is None and known is None),
             doubts=fitted.doubts,
             keys=frozenset(belonging.keys),
+            X=X,
+        )
+
+    @classmethod
+    def of_intervals(
+        cls,
+        intervals: Intervals,
+        y: Any,
+        *,
+        table: Table,
+        inputs: NDArray[np.float32],
+        prints: Prints,
+        calibration_prints: Prints,
+        group: Any = None,
+        time: Any = None,
+        context: Context | None = None,
+    ) -> Evidence:
+        """Return the evidence of intervals with their certificate alone, whatever put them out.
+
+        ``table`` shows the rows and ``inputs`` are numbers of them. ``prints`` are their fingerprints, to be compared
+        with those of the calibration rows, and ``context`` is what the rule knew of them.
+        """
+        assert intervals.certificate is not None
+        response = column_target(y, table.n_rows)
+        shared = count_overlap(prints, calibration_prints)
+        return cls(
+            table=table,
+            y=response,
+            response=str(getattr(y, "name", None) or "the outcome"),
+            intervals=intervals,
+            certificate=intervals.certificate,
+            inputs=inputs,
+            scores=None,
+            calibration_scores=None,
+            group=_side("group", group, table.n_rows),
+            time=_side("time", time, table.n_rows),
+            moments=frozenset(),
+            row_numbers=np.arange(1, table.n_rows + 1),
+            reference=None,
+            twins=(0, shared),
+            drawn_from=None,
+            seen_entities=0,
+            _predicted=None,
+            _context=context or Context(),
+            _calibrated=None,
+            _target=Target(None, None, None),
+            used_before=shared,
+            used_by_chance=allowed_overlap(len(prints), calibration_prints),
         )
 
     @property
@@ -160,26 +215,55 @@ class Evidence:
         )
 
     @property
+    def side(self) -> Side:
+        """Which bound the promise is about, if intervals have only one."""
+        return self.certificate.promise.side
+
+    @property
+    def reach(self) -> Array:
+        """How far intervals reach, ``(n, L)``: their width, or the distance of their only bound from the prediction."""
+        lower, upper = self.intervals.per_level()
+        out: Array = reach(lower, self.intervals.point, upper, self.side)
+        return out
+
+    @property
     def covered(self) -> NDArray[np.bool_]:
         """Which rows lie in their interval, ``(n, L)``, ends included."""
+        return self.inside("both")
+
+    def inside(self, side: Side) -> NDArray[np.bool_]:
+        """Return which rows lie in their interval, or on the right side of one of its bounds, ``(n, L)``."""
         lower, upper = self.intervals.per_level()
-        return (lower <= self.y[:, None]) & (self.y[:, None] <= upper)
+        above, below = lower <= self.y[:, None], self.y[:, None] <= upper
+        return above if side == "lower" else below if side == "upper" else above & below
+
+    def members(self, group: int | None) -> NDArray[np.bool_]:
+        """Return which rows belong to a group that has a promise of its own, ``(n,)``; all of them for None."""
+        if group is None:
+            return np.ones(self.n, dtype=bool)
+        codes = self._context.group
+        found: NDArray[np.bool_] = codes == group if codes.ndim == 1 else (codes == group).any(axis=1)
+        return found
 
     def levels(self) -> tuple[tuple[Fraction, Law], ...]:
         """Return the levels of the calibration curve, rising, with the law of each; none where the rule does not rank.
 
         Levels whose interval would be the whole line are left out: there is nothing to see of them.
         """
-        rule = self._calibrated.rule
-        if self.calibration_scores is None:
+        if self.calibration_scores is None or self._calibrated is None:
             return ()
+        if not self._calibrated.rule.has_quick_levels or self._calibrated.rule.possible is not None:
+            return ()
+        rule = self._calibrated.rule
         every = Levels(tuple(sorted({*GRID, *rule.levels.values})), scalar=False)
         promise = rule.at(every).calibrate(self._calibrated.summary).promise
-        found = zip(every.values, promise.expectations(), promise.whole_line, strict=True)
+        found = zip(every.values, promise.expectations(), promise.some_infinite, strict=True)
         return tuple((level, expectation.expected) for level, expectation, whole in found if not whole)
 
     def ends(self, levels: Sequence[Fraction], rows: Rows | None = None) -> tuple[Array, Array]:
         """Return lower and upper ends at levels of the curve, ``(n, L)`` each, of all rows or some of them."""
+        assert self._predicted is not None
+        assert self._calibrated is not None
         every = rows is None
         predicted = self._predicted if every else self._predicted.rows(rows)
         context = self._context if every else self._context.rows(rows)
@@ -217,12 +301,14 @@ def _seen(together: Entities | None, fitted: UsedRows) -> int:
     return int(np.isin(together.every, np.concatenate(known)).sum()) if known else 0
 
 
-def _side(name: str, values: Any, n_rows: int) -> Column | None:
-    """Return a column that is given apart, under its own name if it has one."""
+def _side(argument: str, values: Any, n_rows: int, X: Any = None) -> Column | None:
+    """Return a column that is given apart or as the name of one of X, under its own name if it has one."""
     if values is None:
         return None
+    name = values if isinstance(values, str) else getattr(values, "name", None) or argument
+    values = column_named(X, values, argument) if isinstance(values, str) else values
     array = as_array(values)
     if array.shape != (n_rows,):
-        raise ValueError(f"{name} must be one column of {n_rows} rows, found shape {array.shape}.")
+        raise ValueError(f"{argument} must be one column of {n_rows} rows, found shape {array.shape}.")
     (column,) = read_table(array.reshape(-1, 1)).columns
-    return replace(column, name=str(getattr(values, "name", None) or name))
+    return replace(column, name=str(name))

@@ -19,11 +19,16 @@ from guardband.audit.strata import (
 from guardband.bands.law import Law
 from guardband.data.table import Column, categories_from, numbers_from
 from guardband.metrics import worst_slab_counts
-from guardband.words import number
+from guardband.words import as_moment, as_written
 
 MOST_ROWS_SEARCHED = 10_000
 FEWEST_ROWS_SEARCHED = 40
 SHARE_OF_REGION = 0.2
+BY_WIDTH = {
+    "both": "By the width of the interval",
+    "lower": "By the distance of the lower bound from the prediction",
+    "upper": "By the distance of the upper bound from the prediction",
+}
 
 
 def families_of(evidence: Evidence, law: Law, significance: float) -> tuple[Family, ...]:
@@ -39,9 +44,9 @@ def families_of(evidence: Evidence, law: Law, significance: float) -> tuple[Fami
         ways.append(("group", f"By {evidence.group.name}", bins_of_labels(labels, 30)))
     if evidence.time is not None:
         ways.append(("time", f"Over {evidence.time.name}", _in_time(evidence.time, evidence.moments)))
-    widths = without_noise(headline.upper - headline.lower, headline.upper)
+    widths = without_noise(evidence.reach[:, 0], headline.lower if evidence.side == "lower" else headline.upper)
     for key, title, values in (
-        ("width", "By the width of the interval", widths),
+        ("width", BY_WIDTH[evidence.side], widths),
         ("size", "By the size of the prediction", without_noise(headline.point)),
     ):
         bins = bins_of_numbers(values, 10)
@@ -72,18 +77,12 @@ def _as_cells(column: Column) -> Column:
 
 def _in_time(column: Column, moments: frozenset[str]) -> Bins:
     if column.kind != "category":
-        return bins_of_numbers(numbers_from(column), 10, as_moment if column.name in moments else number)
+        return bins_of_numbers(numbers_from(column), 10, as_moment if column.name in moments else as_written)
     cells = categories_from(column)
     order = sorted({cell for cell in cells if cell is not None})
     place = {cell: float(i) for i, cell in enumerate(order)}
     values = np.array([np.nan if cell is None else place[cell] for cell in cells])
     return bins_of_numbers(values, 10, lambda i: order[int(i)])
-
-
-def as_moment(days: float) -> str:
-    """Return days since 1970 as a date, with the time of day where there is one."""
-    moment = np.datetime64(round(days * 86_400), "s").astype(object)
-    return str(moment.date()) if days == int(days) else f"{moment:%Y-%m-%d %H:%M}"
 
 
 def searched_region(evidence: Evidence, law: Law, significance: float) -> Stratum | None:

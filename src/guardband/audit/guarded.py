@@ -35,14 +35,18 @@ class Guarded(Protocol):
     def belonging(self) -> Belonging:
         """How the model knows which rows belong together."""
 
+    @property
+    def python_only(self) -> bool:
+        """Whether the command line cannot load the model, because it needs an object that only Python has."""
+
     def made_by(self) -> Sequence[tuple[str, str]]:
         """Return how the model was made, by name and in words."""
 
     def settings(self) -> Sequence[tuple[str, str]]:
         """Return what was asked for other than by default, by name and in words."""
 
-    def read_rows(self, X: Any) -> Table:
-        """Return rows as the model reads them."""
+    def read_rows(self, X: Any, *, weights: Any = None) -> Table:
+        """Return rows as the model reads them, with their weights if it needs them."""
 
     def outputs(self, X: Any, table: Table) -> tuple[Predicted, NDArray[np.float32]]:
         """Return what the model predicts for rows that ``read_rows`` returned, and their columns as numbers."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from guardband.bands.law import Law
 from guardband.data.table import Column, categories_from, numbers_from
-from guardband.words import number, plain
+from guardband.words import as_written, number, plain
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int8]
@@ -102,7 +102,7 @@ def bins_of_column(column: Column, as_moment: Callable[[float], str] | None = No
     """Return the ranges of a column of numbers, or the most frequent of its categories."""
     if column.kind == "category":
         return bins_of_labels(categories_from(column))
-    return bins_of_numbers(numbers_from(column), 5, as_moment or number)
+    return bins_of_numbers(numbers_from(column), 5, as_moment or as_written)
 
 
 def bins_of_labels(cells: Sequence[str | None], most: int = FEW) -> Bins:

@@ -6,17 +6,21 @@ promise only if they could have shown a clear breach.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from guardband.audit.evidence import Evidence
 from guardband.bands.law import Expectation
-from guardband.bands.promise import DISTINCT_ROW, Promise
+from guardband.bands.promise import DISTINCT_ROW, Part, Promise
 from guardband.planning import marginal_rows, pac_rows
-from guardband.words import about, apart, at_least, chance, level_name, percent
+from guardband.words import about, apart, at_least, chance, level_name, listed, percent
 
 VerdictKind = Literal["consistent", "broken", "too few rows", "cannot judge"]
+Reason = Literal[
+    "count", "few test rows", "few calibration rows", "infinite", "no promise", "used rows", "dependent rows", "no law"
+]
+"""What a verdict follows from: how many rows fell inside, or what keeps that number from saying anything."""
 
 DECIDES_FIRST: tuple[VerdictKind, ...] = ("broken", "cannot judge", "too few rows", "consistent")
 DOUBTFUL = 0.1
@@ -25,27 +29,46 @@ CLEAR_BREACH = 0.10
 """Rows are too few if they could not tell a coverage that lies this far below the promise."""
 MOST_MORE_ROWS = 100_000
 NEW_ROWS = "Use rows that are new to the model."
+FELL = {
+    "both": "fell inside their {} intervals",
+    "lower": "were at or above their {} lower bounds",
+    "upper": "were at or below their {} upper bounds",
+}
+"""What was counted, by the side of an interval that it is about."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """One of four words, and the sentence that says why."""
+    """One of four words, the sentence that says why, and the reason as a word.
+
+    ``more_rows`` says how many further rows would tell, where that is known.
+    """
 
     kind: VerdictKind
     sentence: str
+    reason: Reason = "count"
+    more_rows: int | None = None
 
 
 @dataclass(frozen=True)
 class Counted:
-    """How many of ``n`` rows fell inside at one of ``among`` levels; the level is tested at ``significance``."""
+    """How many of ``n`` rows of a part of the promise fell inside at a level, one of ``among`` such counts.
 
-    promise: Promise
+    Each is tested at ``significance``.
+    """
+
+    part: Part
     i: int
     expectation: Expectation
     covered: int
     n: int
     significance: float
     among: int
+
+    @property
+    def promise(self) -> Promise:
+        """What is promised of these rows."""
+        return self.part.promise
 
     @property
     def share(self) -> float:
@@ -71,8 +94,9 @@ class Counted:
     @property
     def in_words(self) -> str:
         """The count, in a sentence without its end."""
-        name = level_name(self.expectation.level)
-        return f"{self.covered:,} of {self.n:,} rows ({percent(self.share)}) fell inside their {name} intervals"
+        where = f" with {self.part.name}" if self.part.name else ""
+        count = f"{self.covered:,} of {self.n:,} rows{where} ({percent(self.share)})"
+        return f"{count} {FELL[self.part.side].format(level_name(self.expectation.level))}"
 
 
 def used_before(evidence: Evidence) -> Verdict | None:
@@ -85,6 +109,7 @@ def used_before(evidence: Evidence) -> Verdict | None:
         "cannot judge",
         f"Cannot judge: {evidence.used_before:,} of {evidence.n:,} {what} are among those that trained or calibrated "
         f"the model. {NEW_ROWS}",
+        "used rows",
     )
 
 
@@ -94,16 +119,67 @@ def verdict_on(counted: Counted, doubts: tuple[str, ...] = ()) -> Verdict:
         return Verdict("broken", _broken(counted))
     unable = _unable(counted, doubts)
     if unable is not None:
-        return Verdict("cannot judge", unable)
+        return unable
     too_few = _too_few(counted)
     if too_few is not None:
-        return Verdict("too few rows", too_few)
+        return too_few
     return Verdict("consistent", f"Consistent with the promise: {counted.in_words}. {_expected(counted)}")
 
 
 def verdict_on_all(verdicts: Iterable[Verdict]) -> Verdict:
     """Return the verdict on several levels together: the first of those that weigh most."""
     return min(verdicts, key=lambda own: DECIDES_FIRST.index(own.kind))
+
+
+def verdict_on_parts(counts: Sequence[Counted], verdicts: Sequence[Verdict]) -> Verdict:
+    """Return the verdict on a promise of several parts: it is broken if one of them is."""
+    pairs = sorted(zip(counts, verdicts, strict=True), key=lambda pair: pair[0].p_value)
+    if not pairs:
+        return Verdict(
+            "cannot judge",
+            "Cannot judge: no row belongs to a group that has a promise. Use rows of the groups in the certificate.",
+            "few test rows",
+        )
+    by_kind = {kind: [pair for pair in pairs if pair[1].kind == kind] for kind in DECIDES_FIRST}
+    broken, fine, few = by_kind["broken"], by_kind["consistent"], by_kind["too few rows"]
+    if len(pairs) == 1:
+        return pairs[0][1]
+    if broken:
+        others = _named([pair for pair in broken[1:] if pair[0].part != broken[0][0].part])
+        return replace(broken[0][1], sentence=broken[0][1].sentence + (f" Broken too: {others}." if others else ""))
+    if all(verdict.reason == "infinite" for verdict in verdicts):
+        return max(pairs, key=lambda pair: pair[0].promise.n_calibration)[1]
+    told = {own.part for own, _ in fine} - {own.part for own, _ in few}
+    if 2 * len(told) < len({own.part for own, _ in (*fine, *few)}) or not fine:
+        return verdict_on_all(verdict for _, verdict in (few or pairs))
+    if len(fine) == len(pairs) and all(counted.part.group is None for counted, _ in pairs):
+        return Verdict("consistent", f"Consistent with the promise: {', and '.join(own.in_words for own in counts)}.")
+    sides = {counted.part.side for counted, _ in pairs}
+    parts = "groups" if len(sides) == 1 and all(counted.part.name for counted, _ in pairs) else "parts"
+    doubtful, whole = ({own.part for own, _ in some} for some in ([pair for pair in pairs if pair not in fine], pairs))
+    words = (
+        f"Consistent with the promise: {len(whole - doubtful):,} of {len(whole):,} {parts} have as many rows inside as "
+        "expected"
+    )
+    few_or_infinite = ((few, "too few rows to tell"), (by_kind["cannot judge"], "infinite intervals"))
+    rest = [f"{_have(own)} {what}: {_named(own)}" for own, what in few_or_infinite if own]
+    return Verdict("consistent", ". ".join([words, *rest]) + ".")
+
+
+def _have(pairs: Sequence[tuple[Counted, Verdict]]) -> str:
+    count = len({counted.part for counted, _ in pairs})
+    return f"{count:,} {'has' if count == 1 else 'have'}"
+
+
+def _named(pairs: Sequence[tuple[Counted, Verdict]]) -> str:
+    names = list(dict.fromkeys(_part_named(counted.part) for counted, _ in pairs))
+    return listed(names) if any(counted.part.name for counted, _ in pairs) else " and ".join(names)
+
+
+def _part_named(part: Part) -> str:
+    """Return the group or the bounds that a part is about."""
+    bounds = "" if part.side == "both" else f"{part.side} bounds"
+    return f"{part.name} ({bounds})" if part.name and bounds else part.name or bounds
 
 
 def _broken(counted: Counted) -> str:
@@ -115,29 +191,41 @@ def _broken(counted: Counted) -> str:
     )
 
 
-def _unable(counted: Counted, doubts: tuple[str, ...]) -> str | None:
+def _unable(counted: Counted, doubts: tuple[str, ...]) -> Verdict | None:
     """Return why nothing can be said of a promise that is not broken, if so it is."""
     promise, name = counted.promise, level_name(counted.expectation.level)
     if promise.whole_line[counted.i]:
-        return _unusable(counted)
+        return Verdict("cannot judge", unusable(promise, counted.i, counted.among, counted.part.name), "infinite")
     if not promise.binding:
         low, high = counted.expected
-        return (
+        return Verdict(
+            "cannot judge",
             f"Cannot judge: nothing is promised. {counted.in_words}. "
             f"With a coverage of exactly {name}, {low:,} to {high:,} would be usual. "
-            'For a promise, use method="conf-nn" or "pav".'
+            'For a promise, use method="conf-nn" or "pav".',
+            "no promise",
         )
+    if not promise.is_testable:
+        words = f"Cannot judge: {counted.in_words}. {promise.why_untestable()}"
+        return Verdict("cannot judge", words, "no law")
     if doubts:
-        return f"Cannot judge: {counted.in_words}, but rows may depend on each other. {doubts[0]}"
+        words = f"Cannot judge: {counted.in_words}, but rows may depend on each other. {doubts[0]}"
+        return Verdict("cannot judge", words, "dependent rows")
     return None
 
 
-def _unusable(counted: Counted) -> str:
-    promise, level = counted.promise, counted.expectation.level
-    of_several = f" {level_name(level)}" if counted.among > 1 else ""
-    n, rows = promise.n_calibration, promise.counted
-    needed = _rows_needed(promise, level)
-    if promise.rank is None or promise.rank[counted.i] <= n:
+def unusable(promise: Promise, i: int, among: int, group: str = "") -> str:
+    """Return why the intervals of one of ``among`` levels are infinite, in a group if there is one, and what to do."""
+    if promise.is_parted:  # the part that lacks the fewest rows
+        part = max(promise.statements(), key=lambda own: own.promise.n_calibration)
+        promise, group = part.promise, part.name
+    level = promise.confidence_level[i]
+    of_several = f" {level_name(level)}" if among > 1 else ""
+    n, rows = promise.n_calibration, promise.counted + (f" with {group}" if group else "")
+    needed = rows_needed(promise, level)
+    if promise.why_infinite(i):
+        why = promise.why_infinite(i)
+    elif promise.rank is None or promise.rank[i] <= n:
         why = "they are infinite. Train again, or choose another method."
     elif needed is None or needed <= n:
         why = f"{rows} are too few for this level. Calibrate on more rows."
@@ -146,14 +234,22 @@ def _unusable(counted: Counted) -> str:
     return f"No usable{of_several} intervals: {why}"
 
 
-def _rows_needed(promise: Promise, level: float) -> int | None:
-    """Return the fewest calibration rows for a finite interval, None where that depends on more than the level."""
+def rows_needed(promise: Promise, level: float) -> int | None:
+    """Return the fewest calibration rows for a finite interval, None where that depends on more than the level.
+
+    Of bounds that have a promise each, the one that needs more rows counts, at its own level.
+    """
+    parts = promise.statements()
+    if promise.is_parted and all(own.group is None for own in parts):
+        at = promise.confidence_level.index(level)
+        each = [rows_needed(own.promise, own.promise.confidence_level[at]) for own in parts]
+        return None if None in each else max(count for count in each if count is not None)
     if getattr(promise, "joint", False):
         return None
     return marginal_rows(level) if promise.delta is None else pac_rows(level, promise.delta)
 
 
-def _too_few(counted: Counted) -> str | None:
+def _too_few(counted: Counted) -> Verdict | None:
     """Return that rows are too few to tell a share from the promise, if so it is, and how many more would tell."""
     least = counted.expectation.least(counted.n, counted.significance)
     breach = round(counted.promised - CLEAR_BREACH, 10)
@@ -163,20 +259,19 @@ def _too_few(counted: Counted) -> str | None:
         share = breach
     else:
         return None
-    return (
-        f"Too few rows to tell {apart(share, counted.promised)} from {at_least(counted.promised)}: "
-        f"{counted.covered:,} of {counted.n:,} fell inside. {_more(counted, share)}"
+    where = f" with {counted.part.name}" if counted.part.name else ""
+    words = (
+        f"Too few rows to tell: {counted.covered:,} of {counted.n:,} rows{where} fell inside. They cannot tell a "
+        f"coverage of {apart(share, counted.promised)} from {at_least(counted.promised)}."
     )
-
-
-def _more(counted: Counted, share: float) -> str:
     if share >= counted.expectation.least_share(counted.significance):
-        few = counted.promise.counted
-        return f"More of them would not help, because the model has only {few}. Calibrate on more rows."
+        why = f"More test rows would not help, because the model has only {counted.promise.counted}."
+        return Verdict("too few rows", f"{words} {why} Calibrate on more rows.", "few calibration rows")
     rows = rows_that_tell(counted.expectation, share, counted.n, counted.significance)
     if rows is None:
-        return f"More than {MOST_MORE_ROWS:,} more would be needed."
-    return f"About {about(rows - counted.n)} more would."
+        return Verdict("too few rows", f"{words} You need more than {MOST_MORE_ROWS:,} more rows.", "few test rows")
+    more = rows - counted.n
+    return Verdict("too few rows", f"{words} You need about {about(more)} more rows.", "few test rows", more)
 
 
 def rows_that_tell(expectation: Expectation, share: float, n: int, significance: float) -> int | None:

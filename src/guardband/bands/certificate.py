@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from guardband.bands import pav_promise, rank_promise  # noqa: F401  their kinds are known once they are loaded
-from guardband.bands.promise import DELTA, Promise
+from guardband.bands import kept_promise, parted_promise, pav_promise, rank_promise, weighted_promise  # noqa: F401  their kinds are known once they are loaded
+from guardband.bands.group_line import GroupLine
+from guardband.bands.promise import DELTA, Part, Promise
 
 T = TypeVar("T")
 
@@ -18,6 +19,17 @@ class Certificate:
 
     With several levels, whatever depends on the level is a tuple in their order; with one (``scalar``) it is that
     level's entry. ``promise`` holds all numbers, those of its own kind too.
+
+    Parameters
+    ----------
+    method : str
+        The name of the method.
+    promise : Promise
+        What is promised, with all its numbers.
+    scalar : bool
+        Whether one level was asked for, not a sequence.
+    notes : tuple of str, default ()
+        Remarks to print at the end.
     """
 
     method: str
@@ -28,7 +40,7 @@ class Certificate:
     @property
     def kind(self) -> str:
         """Which promise: ``"marginal"``, ``"pac"``, ``"pav"``, ``"none"``, or one of your own."""
-        return self.promise.kind
+        return self.promise.guarantee
 
     @property
     def confidence_level(self) -> float | tuple[float, ...]:
@@ -69,6 +81,11 @@ class Certificate:
         """Return what coverage given the data is at least, with probability at least 1 - delta.
 
         The probability is over the draw of the calibration rows; delta is the promise's own, or 0.1, unless given.
+
+        Parameters
+        ----------
+        delta : float, default None
+            How often the bound may fail over possible calibration sets. None means the promise's own, or 0.1.
         """
         if delta is None:
             delta = DELTA if self.delta is None else self.delta
@@ -76,8 +93,33 @@ class Certificate:
             raise ValueError(f"delta must lie strictly between 0 and 1, found {delta}.")
         return self._unpacked(self.promise.coverage_bound(delta))
 
+    @property
+    def groups(self) -> tuple[GroupLine, ...]:
+        """A line for each group that has a promise of its own, none without groups."""
+        parts = [part for part in self.promise.statements() if part.group is not None]
+        delta = (DELTA if self.delta is None else self.delta) / max(1, len(parts))
+        return tuple(self._line(part, delta) for part in parts)
+
+    def _line(self, part: Part, delta: float) -> GroupLine:
+        own, each = part.promise, self._unpacked
+        return GroupLine(
+            name=part.name,
+            n_calibration=own.n_calibration,
+            rank=each(own.rank or ()),
+            coverage_bound=each(own.coverage_bound(delta)) if own.is_bound_known else None,
+            mean_width=None if part.width is None else each(part.width),
+            cost=None if part.cost is None else each(part.cost),
+            side=part.side,
+        )
+
     def with_notes(self, *notes: str) -> Certificate:
-        """Return the same certificate with further remarks."""
+        """Return the same certificate with further remarks.
+
+        Parameters
+        ----------
+        *notes : str
+            Remarks to add.
+        """
         return replace(self, notes=self.notes + notes)
 
     def to_dict(self) -> dict[str, Any]:
@@ -93,13 +135,28 @@ class Certificate:
 
     @classmethod
     def from_dict(cls, entries: Mapping[str, Any]) -> Certificate:
-        """Return the certificate that ``to_dict`` described."""
+        """Return the certificate that ``to_dict`` described.
+
+        Parameters
+        ----------
+        entries : dict
+            What ``to_dict`` returned.
+        """
         scalar = not isinstance(entries["confidence_level"], list | tuple)
         return cls(entries["method"], Promise.from_dict(entries["promise"]), scalar, tuple(entries["notes"]))
 
     def __str__(self) -> str:
         notes = self.notes if self.promise.binding else ()
         return "\n".join([*self.promise.lines(self.method), *(f"Note: {note}" for note in notes)])
+
+    def __repr__(self) -> str:
+        first = self.promise.lines(self.method)[0]
+        return f"{first} ({self.method}, {self.promise.counted}. Print it for more.)"
+
+    def _repr_html_(self) -> str:
+        from guardband.bands.certificate_card import certificate_card
+
+        return certificate_card(self)
 
     def _unpacked(self, per_level: tuple[T, ...]) -> T | tuple[T, ...]:
         return per_level[0] if self.scalar else per_level

@@ -21,6 +21,13 @@ class Levels:
 
     ``Fraction(str(0.9))`` is 9/10, whereas the float 0.9 is a little more, which is enough to move
     ``ceil(level * (n + 1))`` by one.
+
+    Parameters
+    ----------
+    values : tuple of Fraction
+        The levels, exactly as they were written.
+    scalar : bool
+        Whether one level was given, not a sequence.
     """
 
     values: tuple[Fraction, ...]
@@ -34,6 +41,16 @@ class Levels:
     ) -> Levels:
         """Return the levels that were asked for: 0.9 when neither argument is given.
 
+        Parameters
+        ----------
+        confidence_level : float or sequence of float, default None
+            The share of new rows that should fall inside their intervals, or several such shares. None means 0.9,
+            or the model's own level. Raise it if a miss is expensive; intervals become wider.
+        alpha : float or sequence of float, default None
+            One minus ``confidence_level``, for code that counts misses. Give one of the two.
+
+        Examples
+        --------
         >>> Levels.of(alpha=0.1) == Levels.of(0.9) == Levels.of()
         True
         """
@@ -51,7 +68,7 @@ class Levels:
         entries = [given] if scalar else list(cast(Iterable[Level], given))
         if not entries:
             raise ValueError(f"{name} must hold at least one level, found an empty sequence.")
-        exact = tuple(_exact(name, entry) for entry in entries)
+        exact = tuple(exact_share(name, entry) for entry in entries)
         if len(set(exact)) < len(exact):
             raise ValueError(f"{name} must not name a level twice, found {given!r}.")
         return cls(exact if name == "confidence_level" else tuple(1 - a for a in exact), scalar)
@@ -72,18 +89,39 @@ class Levels:
         return tuple(float(1 - level) for level in self.values)
 
     def unpack(self, per_level: tuple[T, ...]) -> T | tuple[T, ...]:
-        """Return the only entry where one level was asked for, otherwise all of them."""
+        """Return the only entry where one level was asked for, otherwise all of them.
+
+        Parameters
+        ----------
+        per_level : tuple
+            One entry for each level.
+        """
         return per_level[0] if self.scalar else per_level
 
     def include(self, others: Levels) -> bool:
-        """Return whether all the others are among these."""
+        """Return whether all the others are among these.
+
+        Parameters
+        ----------
+        others : Levels
+            The levels to look for.
+        """
         return set(others.values) <= set(self.values)
 
     def __len__(self) -> int:
         return len(self.values)
 
 
-def _exact(name: str, entry: object) -> Fraction:
+def exact_share(name: str, entry: object) -> Fraction:
+    """Return a number exactly as it is written in decimal; what does not lie between 0 and 1 is refused.
+
+    Parameters
+    ----------
+    name : str
+        What it is called, for the message.
+    entry : float or Fraction
+        The number.
+    """
     if isinstance(entry, bool) or not isinstance(entry, numbers.Real):
         raise TypeError(f"{name} must be a number between 0 and 1, found {entry!r}.")
     try:

@@ -18,10 +18,10 @@ PavAim = Literal["selection", "pac", "average"]
 class PavPromise(RankPromise):
     """What follows from a network picked by its count on the calibration rows.
 
-    ``tau`` is the level of the network that was picked (0 is the whole line), ``covered`` its count, ``candidates`` the
-    size of the grid, ``rule`` how it was picked and ``aim`` what ``rank`` was set for. The K-free rules make coverage
-    stochastically larger than Beta(rank, n + 1 - rank), the paper's own up to a factor K. ``shares`` is the number of
-    levels that hold at once.
+    ``tau`` is the level of the network that was picked (0 if none was, and the interval is infinite), ``covered`` its
+    count, ``candidates`` the size of the grid, ``rule`` how it was picked and ``aim`` what ``rank`` was set for. The
+    K-free rules make coverage stochastically larger than Beta(rank, n + 1 - rank), the paper's own up to a factor K.
+    ``shares`` is the number of levels that hold at once.
     """
 
     kind = "pav"
@@ -69,8 +69,9 @@ class PavPromise(RankPromise):
     def how(self, method: str) -> str:
         """Return which network was picked, and by what count."""
         return (
-            f"How: {method} picked tau = {joined(f'{t:g}' for t in self.tau)} from a grid of {self.candidates} by the "
-            f"rule {self.rule!r}; it had to contain {joined(f'{k:,}' for k in self.rank)} of {self.n_calibration:,} "
-            f"held-out rows and contained {joined(f'{s:,}' for s in self.covered)}{self.drawn()}."
-            + (" tau = 0 is the whole line." if 0 in self.tau else "")
+            f"How: {method} chose the network for tau = {joined(f'{t:g}' for t in self.tau)} out of {self.candidates}, "
+            f"by the rule {self.rule!r}. Its intervals had to contain {joined(f'{k:,}' for k in self.rank)} of the "
+            f"{self.counted}. They contain {joined(f'{s:,}' for s in self.covered)}.{self.drawn()}"
+            + (" tau = 0 means that no network was good enough." if 0 in self.tau else "")
+            + self.infinite()
         )

@@ -46,24 +46,56 @@ class Predicted:
         return int(self.parts[0].shape[-1])
 
     def map(self: P, change: Callable[[Any], Any]) -> P:
-        """Return the same with every part changed."""
+        """Return the same with every part changed.
+
+        Parameters
+        ----------
+        change : function
+            What to do with each part.
+        """
         return type(self)(*map(change, self.parts))
 
     def rows(self: P, index: Any) -> P:
-        """Return some of the rows."""
+        """Return some of the rows.
+
+        Parameters
+        ----------
+        index : array, slice or None
+            Which rows, as positions or a mask.
+        """
         return self.map(lambda part: part[..., index])
 
     def of_copy(self: P, which: Any) -> P:
-        """Return for each row the prediction of one copy, ``(n,)``, as one copy."""
+        """Return for each row the prediction of one copy, ``(n,)``, as one copy.
+
+        Parameters
+        ----------
+        which : array of shape (n,)
+            For each row, the number of the copy.
+        """
         rows = np.arange(len(self))
         return self.map(lambda part: part[which, :, rows].T[None])
 
     def moved(self: P, center: float, scale: float) -> P:
-        """Return the prediction of center + scale y, scale > 0, for one of y."""
+        """Return the prediction of center + scale y, scale > 0, for one of y.
+
+        Parameters
+        ----------
+        center : float
+            What to add.
+        scale : float
+            What to multiply with, positive.
+        """
         return self.map(lambda part: center + scale * part)
 
     def finite(self, xp: Any = np) -> Any:
-        """Return which predictions are finite numbers in every part, ``(C, K, n)``."""
+        """Return which predictions are finite numbers in every part, ``(C, K, n)``.
+
+        Parameters
+        ----------
+        xp : module, default numpy
+            numpy or torch, whichever the arrays belong to.
+        """
         out = xp.isfinite(self.parts[0])
         for part in self.parts[1:]:
             out = out & xp.isfinite(part)
@@ -75,7 +107,15 @@ class Predicted:
 
     @staticmethod
     def side_by_side(several: Sequence[P], xp: Any = np) -> P:
-        """Return the candidates of several predictions together, in their order."""
+        """Return the candidates of several predictions together, in their order.
+
+        Parameters
+        ----------
+        several : sequence of Predicted
+            Predictions of one kind, for the same rows.
+        xp : module, default numpy
+            numpy or torch, whichever the arrays belong to.
+        """
         if len(several) == 1:
             return several[0]
         every = zip(*(one.parts for one in several), strict=True)
@@ -84,7 +124,17 @@ class Predicted:
 
 @dataclass(frozen=True, eq=False)
 class PredictedInterval(Predicted):
-    """Lower bound, point and upper bound, in order."""
+    """Lower bound, point and upper bound, in order.
+
+    Parameters
+    ----------
+    lower : array of shape (C, K, n)
+        The lower bounds.
+    point : array of shape (C, K, n)
+        The predictions.
+    upper : array of shape (C, K, n)
+        The upper bounds.
+    """
 
     what = "lower, point and upper"
     hint = "End the network with gb.nn.TripleHead, or bring intervals."
@@ -113,7 +163,13 @@ class OneDeviation(PredictedInterval):
 
 @dataclass(frozen=True, eq=False)
 class PredictedPoint(Predicted):
-    """A point alone."""
+    """A point alone.
+
+    Parameters
+    ----------
+    point : array of shape (C, K, n)
+        The predictions.
+    """
 
     what = "a point"
     hint = "Bring a point for each row."
@@ -122,7 +178,15 @@ class PredictedPoint(Predicted):
 
 @dataclass(frozen=True, eq=False)
 class PredictedGaussian(Predicted):
-    """The mean and the standard deviation of a Gaussian."""
+    """The mean and the standard deviation of a Gaussian.
+
+    Parameters
+    ----------
+    mean : array of shape (C, K, n)
+        The means.
+    deviation : array of shape (C, K, n)
+        The standard deviations.
+    """
 
     what = "mean and standard deviation"
     hint = 'End the network with gb.nn.GaussianHead and declare outputs="gaussian", or bring a PredictedGaussian.'
@@ -149,9 +213,22 @@ class PredictedGaussian(Predicted):
 
 @dataclass(frozen=True, eq=False)
 class Context:
-    """What is known of each row besides its prediction: arrays ``(n,)``, None where nobody brought one.
+    """What is known of each row besides its prediction: arrays with an entry for each, None where nobody brought one.
 
     Rows of one ``entity``, a storm or a customer, have equal numbers there: they may depend on each other.
+
+    Parameters
+    ----------
+    entity : array of shape (n,), default None
+        A number for each row, equal for rows that belong together.
+    group : array of shape (n,) or (n, J), default None
+        The group of each row by its number, or one for each of J columns that make groups.
+    weight : array of shape (n,), default None
+        The weight of each row.
+    fold : array of shape (n,), default None
+        The fold of each row.
+    time : array of shape (n,), default None
+        The time of each row.
     """
 
     entity: Any = None
@@ -166,7 +243,13 @@ class Context:
                 object.__setattr__(self, name, np.asarray(array))
 
     def rows(self, index: Any) -> Context:
-        """Return the context of some of the rows."""
+        """Return the context of some of the rows.
+
+        Parameters
+        ----------
+        index : array, slice or None
+            Which rows, as positions or a mask.
+        """
         return replace(self, **{name: array[index] for name, array in self.given().items()})
 
     def given(self) -> dict[str, Any]:
@@ -175,7 +258,17 @@ class Context:
         return {name: array for name, array in every.items() if array is not None}
 
     def check(self, uses: frozenset[str], n: int, whose: str) -> None:
-        """Raise unless it holds, for n rows, just what is used."""
+        """Raise unless it holds, for n rows, just what is used.
+
+        Parameters
+        ----------
+        uses : set of str
+            The names that must be given, and no others.
+        n : int
+            The number of rows.
+        whose : str
+            Who asks, for the message.
+        """
         given = self.given()
         missing, idle = sorted(uses - given.keys()), sorted(given.keys() - uses)
         if missing:
@@ -183,5 +276,5 @@ class Context:
         if idle:
             raise ValueError(f"{whose} does not use the {idle[0]} of rows. Remove {idle[0]} from the context.")
         for name, array in given.items():
-            if tuple(array.shape) != (n,):
+            if tuple(array.shape) != (n,) and not (name == "group" and array.ndim == 2 and len(array) == n):
                 raise ValueError(f"{name} must have one entry for each of {n} rows, found shape {tuple(array.shape)}.")

@@ -8,18 +8,22 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, ClassVar, Literal
 
 from guardband.bands.law import Expectation, Law
 from guardband.words import level_name
 
-EXCHANGEABLE = "calibration rows and new rows are exchangeable"
-IDENTICAL = "calibration rows and new rows are independent and identically distributed"
+EXCHANGEABLE = "new rows come from the same source as the calibration rows, in no particular order (exchangeable)"
+INDEPENDENT = "(independent and identically distributed)"
+IDENTICAL = f"calibration rows and new rows are independent draws from the same source {INDEPENDENT}"
+OTHER_METHODS = 'Use method="conf-nn" or "pav" for a promise.'
 DISTINCT_ROW = "distinct row"
 """What rows belong to if some were repeated: the promise is then for a new row that repeats none of them."""
 DELTA = 0.1
 """How often a bound given the data may fail, unless something else is asked."""
+Side = Literal["both", "lower", "upper"]
+"""Which ends of an interval something is said of."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +31,23 @@ class Promise(ABC):
     """What is promised at each level from ``n_calibration`` rows; ``whole_line`` tells which intervals are infinite.
 
     A subclass is a frozen dataclass with a ``kind`` of its own, by which files find it again.
+
+    Parameters
+    ----------
+    confidence_level : tuple of float
+        The levels that were asked for.
+    n_calibration : int
+        The number of calibration rows, or of what they belong to.
+    whole_line : tuple of bool
+        At each level, whether the interval is infinite.
+    rank : tuple of int, default None
+        At each level, how many calibration rows the interval had to contain.
+    delta : float, default None
+        How often the promise may fail over possible calibration sets. None if it is on average.
+    entity : str, default None
+        What rows belong to, in words. None if rows stand alone.
+    n_rows : int, default None
+        How many rows these entities have in all.
     """
 
     kind: ClassVar[str]
@@ -47,12 +68,68 @@ class Promise(ABC):
         if "kind" in vars(cls):
             known = Promise.kinds.setdefault(cls.kind, cls)
             if known.__module__.startswith("guardband.") and known is not cls:
-                raise TypeError(f"The kind {cls.kind!r} is guardband's own. Give {cls.__name__} another.")
+                raise TypeError(f"guardband already uses the kind {cls.kind!r}. Give {cls.__name__} another kind.")
             Promise.kinds[cls.kind] = cls
 
     def __post_init__(self) -> None:
         if Promise.kinds.get(self.kind) is not type(self):
-            raise TypeError(f"{type(self).__name__} needs a kind of its own: files find it again by that.")
+            raise TypeError(
+                f"{type(self).__name__} has no kind of its own. Set its class attribute kind to a new name."
+            )
+
+    @property
+    def guarantee(self) -> str:
+        """What kind of promise it is, or each of its parts: ``"marginal"``, ``"pac"``, ``"pav"``, ``"none"``."""
+        return self.kind
+
+    @property
+    def is_parted(self) -> bool:
+        """Whether it consists of parts that are tested one by one."""
+        return False
+
+    @property
+    def side(self) -> Side:
+        """Which bound it is about, if intervals have only one."""
+        return "both"
+
+    def tails(self) -> tuple[tuple[float, ...] | None, tuple[float, ...] | None]:
+        """Return at each level the share that may lie below the interval, and above; None for a side with no bound."""
+        half = tuple((1 - level) / 2 for level in self.confidence_level)
+        return half, half
+
+    @property
+    def some_infinite(self) -> tuple[bool, ...]:
+        """At each level, whether the intervals of some rows are infinite for want of calibration rows."""
+        return self.whole_line
+
+    @property
+    def chosen_from(self) -> int:
+        """How many candidates this one was chosen from by its calibration rows."""
+        return 1
+
+    @property
+    def is_bound_known(self) -> bool:
+        """Whether there is a bound on coverage for the calibration set at hand."""
+        return True
+
+    @property
+    def is_testable(self) -> bool:
+        """Whether the law of the number of covered rows is known, by which an audit tests the promise."""
+        return True
+
+    def why_untestable(self) -> str:
+        """Return why an audit cannot judge the promise, and what to do; nothing if it can."""
+        return ""
+
+    def why_infinite(self, i: int) -> str:
+        """Return why intervals are infinite at a level, and what to do; nothing if the rank says it.
+
+        Parameters
+        ----------
+        i : int
+            The position of the level.
+        """
+        return ""
 
     @property
     def counted(self) -> str:
@@ -64,11 +141,17 @@ class Promise(ABC):
 
     @abstractmethod
     def expected_coverage(self) -> tuple[float, ...]:
-        """Return what coverage, averaged over the draw of the calibration rows, is at least."""
+        """Return what coverage is at least, on average over possible calibration sets."""
 
     @abstractmethod
     def coverage_bound(self, delta: float) -> tuple[float, ...]:
-        """Return what coverage given the data is at least, with probability 1 - delta over the calibration rows."""
+        """Return what coverage is at least, with probability 1 - delta over possible calibration sets.
+
+        Parameters
+        ----------
+        delta : float
+            How often the bound may fail over possible calibration sets.
+        """
 
     @abstractmethod
     def expectations(self) -> tuple[Expectation, ...]:
@@ -76,15 +159,58 @@ class Promise(ABC):
 
     @abstractmethod
     def lines(self, method: str) -> list[str]:
-        """Return the promise and all that belongs to it, in sentences."""
+        """Return the promise and all that belongs to it, in sentences.
+
+        Parameters
+        ----------
+        method : str
+            The name of the method.
+        """
 
     @abstractmethod
     def headline(self, method: str) -> str:
-        """Return the promise of the first level in one sentence."""
+        """Return the promise of the first level in one sentence.
+
+        Parameters
+        ----------
+        method : str
+            The name of the method.
+        """
 
     @abstractmethod
     def not_promised(self) -> list[str]:
         """Return what a reader might take for promised, and is not."""
+
+    def statements(self) -> tuple[Part, ...]:
+        """Return what an audit tests: the promise as a whole, or its parts."""
+        return (Part(self),)
+
+    def of_entities(self, entity: str, n_rows: int) -> Promise:
+        """Return the promise for rows that belong together.
+
+        Parameters
+        ----------
+        entity : str
+            What rows belong to, in words.
+        n_rows : int
+            How many rows there are in all.
+        """
+        return replace(self, entity=entity, n_rows=n_rows)
+
+    def chosen_among(self, candidates: int, delta: float) -> Promise:
+        """Return the promise for one of several candidates that its own calibration rows chose.
+
+        Parameters
+        ----------
+        candidates : int
+            How many candidates there were. Each was calibrated with this share of ``delta``.
+        delta : float
+            How often the promise may fail, whichever of them is chosen.
+        """
+        raise ValueError(
+            'Only a pac promise holds for a candidate that its calibration rows chose. Use guarantee="pac" with '
+            'method="conf-nn", "conf-fw", "cqr" or "cqr-r".'
+        )
 
     def widened(self) -> Promise:
         """Return the promise for intervals that may hold more than what it was made for."""
@@ -97,30 +223,89 @@ class Promise(ABC):
 
     @staticmethod
     def from_dict(entries: Mapping[str, Any]) -> Promise:
-        """Return the promise that ``to_dict`` described."""
+        """Return the promise that ``to_dict`` described.
+
+        Parameters
+        ----------
+        entries : dict
+            What ``to_dict`` returned.
+        """
         fields: dict[str, Any] = {name: _tuples(value) for name, value in entries.items()}
         kind = fields.pop("kind")
         if kind not in Promise.kinds:
-            raise ValueError(f"There is no promise of the kind {kind!r} here: import the module that defines it first.")
-        return Promise.kinds[kind](**fields)
+            raise ValueError(f"The kind of promise {kind!r} is not known. Import the module that defines it first.")
+        return Promise.kinds[kind].restored(fields)
+
+    @classmethod
+    def restored(cls, fields: Mapping[str, Any]) -> Promise:
+        """Return the promise from the entries that ``to_dict`` gave, lists as tuples.
+
+        Parameters
+        ----------
+        fields : dict
+            The entries, without the kind.
+        """
+        return cls(**fields)
+
+
+@dataclass(frozen=True)
+class Part:
+    """One statement of a promise: of which rows, of which ends of their intervals, and what is promised of these.
+
+    Parameters
+    ----------
+    promise : Promise
+        What is promised of these rows.
+    group : int, default None
+        The number of the group that the rows belong to. None for all rows.
+    name : str, default ""
+        The group, in words.
+    side : {"both", "lower", "upper"}, default "both"
+        Whether the statement is about intervals, their lower bounds or their upper bounds.
+    width : tuple of float, default None
+        The mean width of the intervals of these calibration rows, for each level.
+    plain_width : tuple of float, default None
+        What it would be with one promise for all rows.
+    """
+
+    promise: Promise
+    group: int | None = None
+    name: str = ""
+    side: Side = "both"
+    width: tuple[float, ...] | None = field(default=None, compare=False)
+    plain_width: tuple[float, ...] | None = field(default=None, compare=False)
+
+    @property
+    def cost(self) -> tuple[float, ...] | None:
+        """How much wider the intervals are than with one promise for all rows, as a share; None if unknown."""
+        if self.width is None or self.plain_width is None or not min(self.plain_width) > 0:
+            return None
+        return tuple(own / plain - 1 for own, plain in zip(self.width, self.plain_width, strict=True))
 
 
 @dataclass(frozen=True, kw_only=True)
 class NoPromise(Promise):
-    """Nothing is promised, and the reason."""
+    """Nothing is promised, and the reason.
+
+    Parameters
+    ----------
+    reason : str
+        Why nothing is promised, in words.
+    """
 
     kind = "none"
     binding = False
-    assumption = "none, since nothing is promised"
-    reason: str
+    assumption = "none, because nothing is promised"
+    reason: str = field(compare=False)
+    """Why, in words; they may differ between versions of guardband."""
 
     def expected_coverage(self) -> tuple[float, ...]:
         """Raise: nothing is known of coverage."""
-        raise ValueError(f"Nothing bounds the coverage: {self.reason}.")
+        raise ValueError(f"This method promises no coverage: {self.reason}. {OTHER_METHODS}")
 
     def coverage_bound(self, delta: float) -> tuple[float, ...]:
         """Raise: nothing is known of coverage."""
-        raise ValueError(f"Nothing bounds the coverage: {self.reason}.")
+        raise ValueError(f"This method promises no coverage: {self.reason}. {OTHER_METHODS}")
 
     def expectations(self) -> tuple[Expectation, ...]:
         """Return the level itself as the yardstick."""
@@ -131,8 +316,8 @@ class NoPromise(Promise):
         """Return that nothing is promised, why, and what to do."""
         return [
             f"Promise: none. {method} aims at {levels_in_words(self)}, but {self.reason}.",
-            f"How: {method}, with {self.n_calibration:,} held-out rows.",
-            'For a promise use method="conf-nn" or "pav", or audit the intervals on rows from outside.',
+            f"How: {method} was given {self.n_calibration:,} calibration rows.",
+            f"What to do: {OTHER_METHODS[0].lower()}{OTHER_METHODS[1:]} Or audit the intervals on new rows.",
         ]
 
     def headline(self, method: str) -> str:
@@ -142,8 +327,8 @@ class NoPromise(Promise):
     def not_promised(self) -> list[str]:
         """Return that nothing at all is."""
         return [
-            "Any coverage at all: what these rows show holds for these rows, and new ones may differ.",
-            "A method with a promise, such as conf-nn, needs no more than held-out rows that chose nothing.",
+            "Any coverage. New rows may be covered less often than the rows shown here.",
+            OTHER_METHODS,
         ]
 
 
@@ -158,4 +343,6 @@ def levels_in_words(promise: Promise) -> str:
 
 
 def _tuples(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _tuples(own) for name, own in value.items()}
     return tuple(map(_tuples, value)) if isinstance(value, list | tuple) else value

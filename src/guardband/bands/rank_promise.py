@@ -6,9 +6,10 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 from guardband.bands.law import Expectation, Law
-from guardband.bands.promise import DELTA, DISTINCT_ROW, EXCHANGEABLE, Promise, joined, levels_in_words
+from guardband.bands.promise import DELTA, DISTINCT_ROW, EXCHANGEABLE, INDEPENDENT, Promise, joined, levels_in_words
 from guardband.bands.ranks import (
     average_coverage,
     coverage_bound,
@@ -18,6 +19,9 @@ from guardband.bands.ranks import (
 )
 from guardband.words import at_least, confidence_name, level_name
 
+ON_AVERAGE = "on average over possible calibration sets"
+SAME_SOURCE = " from the same source"
+
 
 @dataclass(frozen=True, kw_only=True)
 class RankPromise(Promise):
@@ -26,8 +30,17 @@ class RankPromise(Promise):
     ``rank`` is the number of calibration rows that the interval was asked to contain; it exceeds ``n_calibration``
     where there are too few rows, and the interval is infinite. ``joint`` says that all levels hold at once, and
     ``chosen_after`` that the level was chosen after calibration. ``extended`` intervals may hold more than what scores
-    no more than their threshold, so that coverage may be larger. A subclass says whether the level is promised
+    no more than their threshold: their coverage may be larger. A subclass says whether the level is promised
     ``on_average``, or, with probability 1 - ``delta``, of new rows given the data.
+
+    Parameters
+    ----------
+    joint : bool, default False
+        Whether the promise holds for all levels at once.
+    chosen_after : bool, default False
+        Whether the levels were chosen after calibration.
+    extended : bool, default False
+        Whether intervals may contain more than the score asks for; coverage is then larger.
     """
 
     rank: tuple[int, ...]
@@ -45,7 +58,13 @@ class RankPromise(Promise):
         return self.confidence_level
 
     def law(self, i: int) -> Law:
-        """Return the law of the number of covered rows at a level."""
+        """Return the law of the number of covered rows at a level.
+
+        Parameters
+        ----------
+        i : int
+            The position of the level.
+        """
         return Law((self.rank[i], self.n_calibration), open=self.extended)
 
     def widened(self) -> RankPromise:
@@ -55,7 +74,7 @@ class RankPromise(Promise):
     def expected_coverage(self) -> tuple[float, ...]:
         """Return rank / (n + 1), and 1 where there are too few rows.
 
-        A whole line that comes from infinite scores does not change it: other calibration rows would have had others.
+        An infinite interval that comes from infinite scores does not change it: it is an average over calibration sets.
         """
         return tuple(average_coverage(k, self.n_calibration) for k in self.rank)
 
@@ -87,122 +106,163 @@ class RankPromise(Promise):
         out = [
             self.sentence(),
             self.how(method),
-            f"Coverage: at least {joined(map(at_least, self.expected_coverage()))} expected; given these calibration "
-            f"rows at least {joined(map(at_least, self.coverage_bound(self._delta)))}, with {confidence} "
-            "confidence.",
-            f"Assumes: {self._assumptions()}.",
-            "Not promised: coverage for one particular x or group, nor for rows from elsewhere or later "
+            f"Coverage: {least_in_words(self.expected_coverage())} is expected. For these calibration rows it is "
+            f"{least_in_words(self.coverage_bound(self._delta))}, with {confidence} confidence.",
+            f"Assumes: {self.assumptions()}",
+            "Not promised: coverage for a single row or for a group, or for rows from another source or a later time "
             "if the data have changed.",
         ]
-        note = self._note_on_levels()
+        note = self.note_on_levels()
         return [*out, f"Note: {note}"] if note else out
 
     def sentence(self) -> str:
         """Return the promise."""
-        apart = " (each level apart)" if len(self.confidence_level) > 1 else ""
-        several = " (all levels at once)" if self.joint else apart
+        separately = ", for each level separately" if len(self.confidence_level) > 1 else ""
+        inside = "fall inside their intervals" + (", for all levels at once" if self.joint else separately)
         levels = levels_in_words(self)
         if self.on_average:
-            return (
-                f"Promise: a new row{self._of_a_new()} falls inside its interval with probability at least "
-                f"{levels}{several}, averaged over the draw of the calibration rows."
-            )
-        kept, asked = joined(map(at_least, self.promised())), ""
-        if self.promised() == self.confidence_level:
-            kept = levels
-        else:
-            asked = f", where {levels} was asked for"
-        return (
-            f"Promise: with probability at least {confidence_name(self._delta)} over the draw of the calibration "
-            f"rows{several}, the intervals cover at least {kept} of {self._all_new()}{asked}."
-        )
+            return f"Promise: {ON_AVERAGE}, at least {levels} of {self.new_rows()} {inside}."
+        kept, asked = f"at least {levels}", ""
+        if self.promised() != self.confidence_level:
+            kept, asked = least_in_words(self.promised()), f" You asked for {levels}."
+        confidence = confidence_name(self._delta)
+        return f"Promise: with {confidence} confidence, {kept} of {self.new_rows('all ')} {inside}.{asked}"
 
     def how(self, method: str) -> str:
-        """Return where the interval comes from."""
-        whole = " The interval is the whole line." if any(self.whole_line) else ""
-        ranks = joined(f"{k:,}" for k in self.rank)
-        return f"How: {method}, cut at rank {ranks} of {self.n_calibration:,} held-out scores{self.drawn()}.{whole}"
+        """Return where the interval comes from.
+
+        Parameters
+        ----------
+        method : str
+            The name of the method.
+        """
+        inside = joined(f"{k:,}" for k in self.rank if k <= self.n_calibration)
+        made = f"made the intervals just wide enough to contain {inside} of the {self.counted}."
+        if not inside:
+            made = f"has too few calibration rows ({self.n_calibration:,}) for {levels_in_words(self)} intervals."
+        how = f"How: {method} {made}{self.population(self.n_calibration)}{self.drawn()}{self.infinite()}"
+        return how + self.chosen()
+
+    def population(self, kept: int) -> str:
+        """Return how calibration rows were chosen to stand for another population: they were not.
+
+        Parameters
+        ----------
+        kept : int
+            How many calibration rows there are in all.
+        """
+        return ""
+
+    def chosen(self) -> str:
+        """Return what a choice among candidates means for the promise: there was none."""
+        return ""
 
     def drawn(self) -> str:
         """Return how many calibration rows there were if only one of each entity counts."""
-        return "" if self.entity is None else f", one row drawn from each {self.entity} ({self.n_rows:,} rows in all)"
+        if self.entity is None:
+            return ""
+        if self.entity == DISTINCT_ROW:
+            return f" Repeated rows count once ({self.n_rows:,} rows in all)."
+        return f" guardband drew one row from each {self.entity} ({self.n_rows:,} rows in all)."
+
+    def infinite(self) -> str:
+        """Return at which levels the interval is infinite."""
+        pairs = zip(self.confidence_level, self.whole_line, strict=True)
+        levels = [level_name(level) for level, whole in pairs if whole]
+        at = f" at {joined(levels)}" if len(self.confidence_level) > 1 else ""
+        return f" The intervals are infinite{at}." if levels else ""
 
     def headline(self, method: str) -> str:
         """Return the promise of the first level in one or two plain sentences."""
         first, *others = self.confidence_level
-        further = f" The same holds for {', '.join(map(level_name, others))}, each with intervals of its own."
+        further = f" The same holds for {', '.join(map(level_name, others))}, each with its own intervals."
         if self.on_average:
-            chance = level_name(first)
-            said = (
-                f"A new row{self._of_a_new()} from the same source falls inside its interval with probability at least "
-                f"{chance}."
-            )
+            begun = f"O{ON_AVERAGE[1:]}, at least {level_name(first)} of {self.new_rows(source=SAME_SOURCE)}"
         else:
-            said = (
-                f"With {confidence_name(self._delta)} confidence, at least "
-                f"{at_least(self.promised()[0])} of {self._all_new()} from the same source fall inside their intervals."
-            )
-        return said + (further if others else "")
+            share = least_in_words(self.promised()[:1])
+            rows = self.new_rows("all ", SAME_SOURCE)
+            begun = f"With {confidence_name(self._delta)} confidence, {share} of {rows}"
+        return f"{begun} fall inside their intervals." + (further if others else "")
 
     def not_promised(self) -> list[str]:
         """Return what nobody can promise without further assumptions, and what a level on average does not say."""
         out = [
-            "Coverage for one particular row: the share holds over all rows together, and for a given x it may be "
-            "lower.",
-            "Coverage within a group: some group may be covered less often, as others are covered more often.",
-            "Coverage for rows from elsewhere or from later, if the data have changed: new rows must come from the "
-            "source that the calibration rows came from.",
-            "Short intervals, or good point predictions.",
+            "Coverage for a single row. The promise is about all rows together, and some rows are harder to predict.",
+            "Coverage within a group. Some groups may be covered less often, and others more often.",
+            "Coverage for rows from another source, or from a later time if the data have changed.",
+            "Narrow intervals or accurate predictions.",
         ]
-        if self.entity is not None:
-            out.insert(2, f"Coverage for a further row of a {self.entity} that the table holds already.")
-            out.insert(3, f"The share of all rows: each {self.entity} counts the same, however many rows it has.")
+        if self.entity == DISTINCT_ROW:
+            out.insert(2, "Coverage for new rows that repeat a row of the table.")
+        elif self.entity is not None:
+            out.insert(2, f"Coverage for further rows of any {self.entity} that is already in the table.")
+            out.insert(3, f"A share of all rows. Each {self.entity} counts the same, however many rows it has.")
         if self.on_average:
             out.append(
-                "The level for each calibration set: it holds on average over them. Given the one at hand, coverage is "
-                f"at least {at_least(self.coverage_bound(DELTA)[0])} with 90% confidence, if rows are independent."
+                "The level for every calibration set. For the set used here, coverage is at least "
+                f"{at_least(self.coverage_bound(DELTA)[0])} with 90% confidence, if the rows are independent."
             )
+        else:
+            unlucky = level_name(self._delta)
+            out.append(f"Certainty. Up to {unlucky} of possible calibration sets give intervals that cover fewer rows.")
         return out
 
     @property
     def _delta(self) -> float:
         return DELTA if self.delta is None else self.delta
 
-    def _of_a_new(self) -> str:
-        """Return which new rows are meant."""
+    def new_rows(self, every: str = "", source: str = "") -> str:
+        """Return which new rows a share is of: entities count alike, however many rows they have.
+
+        Parameters
+        ----------
+        every : str, default ""
+            What to say before the rows, such as "all ".
+        source : str, default ""
+            What to say behind them, such as " from the same source".
+        """
+        if self.entity is None:
+            return f"{every}new rows{source}"
         if self.entity == DISTINCT_ROW:
-            return " that repeats none of the table's"
-        return "" if self.entity is None else f" of a new {self.entity}"
+            return f"{every}new rows{source} that repeat no row of the table"
+        return f"rows drawn at random, one from each new {self.entity}{source},"
 
-    def _all_new(self) -> str:
-        """Return which new rows a share is of: entities count alike, however many rows they have."""
-        if self.entity == DISTINCT_ROW:
-            return "all new rows that repeat none of the table's"
-        return "all new rows" if self.entity is None else f"rows drawn at random, one from each new {self.entity}"
+    def assumptions(self) -> str:
+        """Return what must hold of the rows, in sentences."""
+        source, units = self.assumption, "rows"
+        on_average = self.assumption == EXCHANGEABLE
+        if self.entity not in (None, DISTINCT_ROW):
+            order = "in no particular order (exchangeable)" if on_average else f"each independently {INDEPENDENT}"
+            source = f"each new {self.entity} comes from the same source as those of the calibration rows, {order}"
+            units = "entities"
+        needs = f" The figure for these calibration rows also needs independent {units}." if on_average else ""
+        return f"{source}.{needs}"
 
-    def _assumptions(self) -> str:
-        if self.entity is not None:
-            what = "exchangeable" if self.assumption == EXCHANGEABLE else "independent and identically distributed"
-            return f"each {self.entity} of the calibration rows and each new one are {what}"
-        if self.assumption != EXCHANGEABLE:
-            return self.assumption
-        return f"{EXCHANGEABLE}; for the bound given the calibration rows, independent and identically distributed"
-
-    def _note_on_levels(self) -> str:
+    def note_on_levels(self) -> str:
         """Return what becomes of a level that was chosen after calibration."""
         if not self.chosen_after:
             return ""
         return (
-            "this level was chosen after calibration. If the choice was made by looking at the intervals, only the "
-            "bound given the data, which holds for all levels at once, remains."
+            "you chose this level after calibration. If you looked at intervals to choose it, only the figure for "
+            "these calibration rows is valid. It holds for all levels at once."
         )
+
+
+def least_in_words(shares: tuple[float, ...]) -> str:
+    """Return what coverage is at least, for each level; of all rows it is no more than that."""
+    return f"{'' if min(shares) >= 1 else 'at least '}{joined(map(at_least, shares))}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class MarginalPromise(RankPromise):
-    """A new row falls inside with at least the level's probability, averaged over calibration rows (Theorem 1).
+    """On average over calibration sets, at least the level's share of new rows falls inside (Theorem 1).
 
     ``shared`` says that the rows of an entity share one weight, and that some entities are inside in part.
+
+    Parameters
+    ----------
+    shared : bool, default False
+        Whether the rows of an entity share one weight, and some entities are inside in part.
     """
 
     kind = "marginal"
@@ -237,20 +297,103 @@ class MarginalPromise(RankPromise):
 
     def drawn(self) -> str:
         """Return how many rows there were in all: those of an entity share one weight."""
-        return "" if self.entity is None else f", where the {self.n_rows:,} rows count as one for each {self.entity}"
+        if self.entity in (None, DISTINCT_ROW):
+            return super().drawn()
+        return f" All rows of one {self.entity} together count once ({self.n_rows:,} rows in all)."
 
     def _weight(self, i: int) -> int:
         return math.floor(Fraction(str(self.confidence_level[i])) * (self.n_calibration + 1))
 
 
 @dataclass(frozen=True, kw_only=True)
+class OverlapPromise(MarginalPromise):
+    """The promise on average for one of several groups that overlap (Gibbs, Cherian & Candès 2023).
+
+    Coverage is at least the level on average. Given the calibration rows no bound is known, and the law of the rank
+    describes the count only approximately.
+    """
+
+    kind = "overlap"
+    is_bound_known = False
+
+    @property
+    def guarantee(self) -> str:
+        """On average, as for groups that do not overlap."""
+        return MarginalPromise.kind
+
+    def law(self, i: int) -> Law:
+        """Return about what to expect of the count."""
+        return Law((self.rank[i], self.n_calibration), open=True)
+
+    def assumptions(self) -> str:
+        """Return what must hold of the rows: there is no figure that needs more."""
+        return super().assumptions().partition(" The figure for")[0]
+
+    def expected_coverage(self) -> tuple[float, ...]:
+        """Return the level, and 1 where there are too few rows."""
+        pairs = zip(self.confidence_level, self.rank, strict=True)
+        return tuple(level if k <= self.n_calibration else 1.0 for level, k in pairs)
+
+    def coverage_bound(self, delta: float) -> tuple[float, ...]:
+        """Return 0, and 1 where there are too few rows: no other bound is known."""
+        return tuple(0.0 if k <= self.n_calibration else 1.0 for k in self.rank)
+
+
+@dataclass(frozen=True, kw_only=True)
 class PacPromise(RankPromise):
-    """With probability 1 - delta over calibration rows, at least the level's share of new rows falls inside."""
+    """With probability 1 - delta over calibration rows, at least the level's share of new rows falls inside.
+
+    Of several ``candidates`` that were calibrated on the same rows, each with its share of delta, this holds for
+    whichever is chosen, by these rows or otherwise.
+
+    Parameters
+    ----------
+    candidates : int, default 1
+        How many candidates this one was chosen from.
+    """
 
     kind = "pac"
     on_average = False
+    candidates: int = 1
 
-    def _note_on_levels(self) -> str:
+    @property
+    def chosen_from(self) -> int:
+        """How many candidates this one was chosen from."""
+        return self.candidates
+
+    def chosen_among(self, candidates: int, delta: float) -> PacPromise:
+        """Return the promise for one of several candidates that its own calibration rows chose."""
+        return replace(self, candidates=candidates, delta=delta)
+
+    def law(self, i: int) -> Law:
+        """Return the law of the rank; for one of several candidates, what bounds the count from below."""
+        law = super().law(i)
+        return law if self.candidates == 1 else replace(law, candidates=self.candidates, open=True)
+
+    def expected_coverage(self) -> tuple[float, ...]:
+        """Return what coverage is at least on average, whichever candidate is chosen."""
+        return tuple(average_coverage(k, self.n_calibration, self.candidates) for k in self.rank)
+
+    def coverage_bound(self, delta: float) -> tuple[float, ...]:
+        """Return the bound that holds for all candidates at once."""
+        return super().coverage_bound(delta / self.candidates)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the promise for JSON; that there was no choice is not said."""
+        out = super().to_dict()
+        return {name: value for name, value in out.items() if name != "candidates" or value != 1}
+
+    def chosen(self) -> str:
+        """Return that there were other candidates, and that the promise allows for the choice."""
+        if self.candidates == 1:
+            return ""
+        return (
+            f" This is one of {self.candidates:,} candidates, chosen by these calibration rows. The promise holds for "
+            "whichever you choose."
+        )
+
+    def note_on_levels(self) -> str:
+        """Return that other levels may be asked for, if all hold at once."""
         if not self.joint:
-            return super()._note_on_levels()
-        return "the promise holds for all levels at once. You may ask for other levels later, and choose among them."
+            return super().note_on_levels()
+        return "the promise holds for all levels at once. You may ask for other levels later and choose among them."

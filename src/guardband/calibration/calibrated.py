@@ -10,6 +10,7 @@ from guardband.bands.certificate import Certificate
 from guardband.bands.intervals import Intervals
 from guardband.bands.levels import Level, Levels
 from guardband.bands.predicted import Context, Predicted
+from guardband.calibration.group_widths import Units, same_units, with_widths
 from guardband.calibration.rule import Calibration, Ends, Rule
 from guardband.calibration.summary import Array, Summary
 from guardband.data.entities import Entities
@@ -29,6 +30,19 @@ class Unit:
     n_rows: int
 
 
+@dataclass(frozen=True)
+class Chosen:
+    """That a candidate was chosen among several by its calibration rows, with one ``delta`` for all of them."""
+
+    candidates: int
+    delta: float
+
+    @property
+    def of_each(self) -> float:
+        """The share of delta that each candidate has."""
+        return self.delta / self.candidates
+
+
 @dataclass(frozen=True, eq=False)
 class Calibrated:
     """A calibrated rule; the summary that it was found from lets other levels and model files start from it."""
@@ -39,6 +53,7 @@ class Calibrated:
     notes: tuple[str, ...]
     on_insufficient: OnInsufficient
     unit: Unit | None = None
+    chosen: Chosen | None = None
 
     @classmethod
     def from_entities(
@@ -48,6 +63,7 @@ class Calibrated:
         entities: Entities,
         notes: tuple[str, ...] = (),
         on_insufficient: OnInsufficient = "inf",
+        to_units: Units = same_units,
     ) -> Calibrated:
         """Return what a rule finds on rows that belong together.
 
@@ -61,7 +77,7 @@ class Calibrated:
             own, block = rule, (predicted.rows(rows), y[rows], context.rows(rows))
         else:
             block = (predicted, y, replace(context, entity=entities.labels))
-        return cls.from_blocks(own, [block], notes, on_insufficient, unit=unit)
+        return cls.from_blocks(own, [block], notes, on_insufficient, unit=unit, to_units=to_units)
 
     @classmethod
     def from_blocks(
@@ -70,20 +86,34 @@ class Calibrated:
         blocks: Iterable[Block],
         notes: tuple[str, ...] = (),
         on_insufficient: OnInsufficient = "inf",
-        gather: Callable[[Summary | None], Iterable[Summary | None]] = lambda own: [own],
+        gather: Callable[[Summary | None], Iterable[Summary | None]] | None = None,
         unit: Unit | None = None,
+        to_units: Units = same_units,
     ) -> Calibrated:
-        """Return what a rule finds on blocks of rows; ``gather`` adds the summaries of other processes to one's own."""
+        """Return what a rule finds on blocks of rows; ``gather`` adds the summaries of other processes to one's own.
+
+        ``to_units`` brings ends to the user's units, in which the widths of groups are said.
+        """
+        kept: list[tuple[Predicted, Context]] = []
 
         def summaries() -> Iterator[Summary]:
             for predicted, y, context in blocks:
                 rule.check(predicted, context)
+                if "group" in rule.uses and gather is None:
+                    kept.append((predicted, context))
                 yield rule.summarise(predicted, y, context)
 
-        total = _total(gather(_total(summaries())))
+        total = _total(summaries())
+        if gather is not None:
+            total = _total(gather(total))
         if total is None:
-            raise ValueError("There must be at least one calibration row, found none.")
-        return cls.by(rule, total, notes, on_insufficient, unit)
+            raise ValueError("There are no calibration rows. Pass at least one.")
+        total = total.joined()
+        out = cls.by(rule, total, notes, on_insufficient, unit)
+        if not kept or not out.found.promise.is_parted:
+            return out
+        rule.complete(out.found, total, Context(group=total.rows("group")))
+        return replace(out, found=with_widths(out.found, rule, total, kept, to_units))
 
     @classmethod
     def by(
@@ -94,6 +124,7 @@ class Calibrated:
         on_insufficient: OnInsufficient = "inf",
         unit: Unit | None = None,
         is_loaded: bool = False,
+        chosen: Chosen | None = None,
     ) -> Calibrated:
         """Return what the rule finds from a summary; an infinite interval is warned of, or refused.
 
@@ -101,14 +132,23 @@ class Calibrated:
         """
         found = rule.calibrate(summary)
         if unit is not None:
-            found = replace(found, promise=replace(found.promise, entity=unit.entity, n_rows=unit.n_rows))
-        infinite = "The interval is the whole line." if any(found.promise.whole_line) else "A side of it is infinite."
+            found = replace(found, promise=found.promise.of_entities(unit.entity, unit.n_rows))
+        has = "are infinite" if any(found.promise.whole_line) else "have an infinite side"
         for remark in found.remarks:
             why = TOO_FEW if is_loaded and callable(remark.why) else remark.in_words()
             if remark.infinite and on_insufficient == "raise":
                 raise InsufficientCalibrationError(why)
-            warn(f"{why} {infinite}" if remark.infinite else why, remark.category)
-        return cls(rule, summary, found, notes, on_insufficient, unit)
+            warn(f"The intervals {has}. {why}" if remark.infinite and remark.is_of_all else why, remark.category)
+        own = cls(rule, summary, found, notes, on_insufficient, unit)
+        return own if chosen is None else own.chosen_by(chosen)
+
+    def chosen_by(self, chosen: Chosen) -> Calibrated:
+        """Return the same as one of several candidates, each of which has its share of delta."""
+        promise = self.found.promise
+        if promise.delta != chosen.of_each:
+            raise ValueError("A candidate must be calibrated with its share of delta.")
+        promise = promise.chosen_among(chosen.candidates, chosen.delta)
+        return replace(self, found=replace(self.found, promise=promise), chosen=chosen)
 
     @property
     def certificate(self) -> Certificate:
@@ -122,11 +162,14 @@ class Calibrated:
         levels = Levels.of(confidence_level, alpha)
         if levels == self.rule.levels:
             return self
-        return Calibrated.by(self.rule.at(levels), self.summary, self.notes, self.on_insufficient, self.unit)
+        return Calibrated.by(
+            self.rule.at(levels), self.summary, self.notes, self.on_insufficient, self.unit, chosen=self.chosen
+        )
 
     def ends(self, predicted: Predicted, context: Context) -> Ends:
         """Return lower ``(n, L)``, point ``(n,)`` and upper ``(n, L)`` of new rows."""
         self.rule.check(predicted, context, is_new=True)
+        self.rule.complete(self.found, self.summary, context)
         return self.rule.ends(predicted, context, self.found.arrays)
 
     def intervals(self, ends: Ends, index: Any = None, input_names: tuple[str, ...] = ()) -> Intervals:

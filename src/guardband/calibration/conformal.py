@@ -12,16 +12,31 @@ import numpy as np
 
 from guardband.bands.levels import Levels
 from guardband.bands.predicted import Context, Predicted
-from guardband.calibration.cut import Cut
+from guardband.calibration.cut import Cut, RankCut
+from guardband.calibration.grouped_cut import GroupedCut
+from guardband.calibration.rejection_cut import RejectionCut, weighted
 from guardband.calibration.rule import Calibration, Ends, Rule
 from guardband.calibration.score import Score
 from guardband.calibration.summary import Array, Summary
+from guardband.calibration.weighted_cut import WeightedCut
 from guardband.data.entities import Entities
+
+ROWS_AT_A_TIME = 2**14
 
 
 @dataclass(frozen=True)
 class Conformal(Rule):
-    """A score and a cut, for one candidate. ``asked`` are the levels that were asked for before calibration."""
+    """A score and a cut, for one candidate. ``asked`` are the levels that were asked for before calibration.
+
+    Parameters
+    ----------
+    score : Score
+        How far a true value lies from its prediction.
+    cut : Cut
+        Which score is far enough, and what that promises.
+    asked : Levels, default None
+        The levels that were asked for before calibration.
+    """
 
     score: Score
     cut: Cut
@@ -43,6 +58,16 @@ class Conformal(Rule):
     def uses(self) -> frozenset[str]:
         """What the cut must know of a row."""
         return self.cut.uses
+
+    @property
+    def uses_of_new(self) -> frozenset[str]:
+        """What the cut must know of a new row."""
+        return self.cut.uses_of_new
+
+    @property
+    def possible(self) -> None:
+        """Every level has its rank."""
+        return None
 
     @property
     def candidates(self) -> int:
@@ -74,10 +99,62 @@ class Conformal(Rule):
 
     def ends(self, predicted: Any, context: Context, arrays: dict[str, Any], xp: Any = np) -> Ends:
         """Return the intervals."""
+        if xp is np and len(predicted) > ROWS_AT_A_TIME and context.given():
+            return self._in_blocks(predicted, context, arrays)
         thresholds = self.cut.thresholds(arrays, context, xp)
+        if xp is not np and thresholds.ndim > 1:  # one for all rows is a number, which takes their precision by itself
+            thresholds = thresholds.to(predicted.point.dtype)
         both = [self.score.interval(predicted, thresholds[..., i], xp) for i in range(len(self.levels))]
         lower, upper = (xp.stack([ends[0, 0] for ends in own], -1) for own in zip(*both, strict=True))
         return lower, predicted.point[0, 0], upper
+
+    def _in_blocks(self, predicted: Any, context: Context, arrays: dict[str, Any]) -> Ends:
+        """Return the intervals of rows that differ in their thresholds, a block at a time, which stays in the cache."""
+        lower, upper = np.empty((2, len(predicted), len(self.levels)))
+        for first in range(0, len(predicted), ROWS_AT_A_TIME):
+            rows = slice(first, first + ROWS_AT_A_TIME)
+            lower[rows], _, upper[rows] = self.ends(predicted.rows(rows), context.rows(rows), arrays)
+        return lower, predicted.point[0, 0], upper
+
+    def for_groups(self, names: tuple[str, ...], by: str = "", columns: int = 1) -> Conformal:
+        """Return the same with a promise for each group."""
+        if not isinstance(self.cut, RankCut):
+            raise ValueError(f'groups need guarantee="marginal" or "pac", found {self.cut!r}.')
+        return replace(self, cut=GroupedCut(self.cut, names, by, columns))
+
+    @property
+    def group_columns(self) -> int:
+        """How many columns make groups, none without groups."""
+        cut = self.cut.base if isinstance(self.cut, RejectionCut) else self.cut
+        return cut.columns if isinstance(cut, GroupedCut) else 0
+
+    @property
+    def has_quick_levels(self) -> bool:
+        """Whether no thresholds are solved for, and none depend on weights."""
+        solves = isinstance(self.cut, GroupedCut) and self.cut.solves_patterns
+        return not (solves or isinstance(self.cut, WeightedCut))
+
+    def rows_for_a_group(self, groups: int) -> int:
+        """Return how many calibration rows the cut needs for the highest level."""
+        cut = self.for_groups(("",) * groups).cut
+        assert isinstance(cut, GroupedCut)
+        return cut.of_each.rows_needed(max(self.levels.values))
+
+    def without_groups(self) -> Conformal:
+        """Return the same with one promise for all rows."""
+        cut = self.cut
+        if isinstance(cut, RejectionCut) and isinstance(cut.base, GroupedCut):
+            return replace(self, cut=replace(cut, base=cut.base.base))
+        return replace(self, cut=cut.base) if isinstance(cut, GroupedCut) else self
+
+    def for_weights(self, max_weight: float | None = None) -> Conformal:
+        """Return the same for rows that count by their weights."""
+        return replace(self, cut=weighted(self.cut, max_weight))
+
+    def complete(self, calibration: Calibration, summary: Summary, context: Context) -> None:
+        """Let the cut add what new rows need."""
+        known = Context(**{name: summary.rows(name) for name in self.uses})
+        self.cut.completed(calibration.arrays, summary.rows("score"), known, context, self.levels)
 
     def for_entities(self) -> Conformal | None:
         """Return the same with the cut for entities, if it has one."""

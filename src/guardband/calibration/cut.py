@@ -28,6 +28,7 @@ from guardband.bands.ranks import (
 from guardband.calibration.rule import Calibration, Remark
 from guardband.calibration.summary import Array
 from guardband.exceptions import DegenerateBandWarning
+from guardband.words import level_name
 
 SAME = 1e-4
 """Scores of equal rows may differ by so much, relative to their size: networks compute in single precision."""
@@ -41,43 +42,121 @@ class Cut(ABC):
     uses: ClassVar[frozenset[str]] = frozenset()
     """What it must know of a row: names of ``Context``."""
 
+    @property
+    def uses_of_new(self) -> frozenset[str]:
+        """What it must know of a new row."""
+        return self.uses
+
     @abstractmethod
     def calibrate(self, scores: Array, context: Context, levels: Levels, chosen_after: bool) -> Calibration:
         """Return what the scores of the calibration rows, ``(n,)``, settle at each level.
 
         ``chosen_after`` says that the levels were chosen after calibration.
+
+        Parameters
+        ----------
+        scores : array of shape (n,)
+            The scores of the calibration rows.
+        context : Context
+            What else is known of the rows.
+        levels : Levels
+            The confidence levels, as exact fractions.
+        chosen_after : bool
+            Whether the levels were chosen after calibration.
         """
 
     def for_entities(self) -> Cut | None:
         """Return the cut where rows of one entity may depend on each other; None: it takes one row of each."""
         return None
 
+    def completed(self, arrays: dict[str, Any], scores: Array, known: Context, new: Context, levels: Levels) -> None:
+        """Add to what calibration found whatever new rows need that was not looked for then.
+
+        Parameters
+        ----------
+        arrays : dict of arrays
+            What calibration found, by name, which is added to.
+        scores : array of shape (n,)
+            The scores of the calibration rows.
+        known : Context
+            What else is known of the calibration rows.
+        new : Context
+            What is known of the new rows.
+        levels : Levels
+            The confidence levels, as exact fractions.
+        """
+        return
+
     def thresholds(self, arrays: dict[str, Any], context: Context, xp: Any = np) -> Any:
-        """Return the largest score that is inside at each level, ``(L,)`` for all new rows or ``(n, L)`` for each."""
+        """Return the largest score that is inside at each level, ``(L,)`` for all new rows or ``(n, L)`` for each.
+
+        Parameters
+        ----------
+        arrays : dict of arrays
+            What calibration found, by name.
+        context : Context
+            What is known of the new rows.
+        xp : module, default numpy
+            numpy or torch, whichever the arrays belong to.
+        """
         return arrays["threshold"]
 
 
 @dataclass(frozen=True)
 class RankCut(Cut):
-    """Takes the k-th smallest of n scores as threshold for every row; k > n is the whole line."""
+    """Takes the k-th smallest of n scores as threshold for every row; k > n gives infinite intervals."""
 
     counts: ClassVar[str] = "rows"
     """What there are n of."""
 
     @abstractmethod
     def rank(self, level: Fraction, n: int) -> int:
-        """Return k."""
+        """Return k.
+
+        Parameters
+        ----------
+        level : float or Fraction
+            The confidence level.
+        n : int
+            The number of calibration rows.
+        """
 
     @abstractmethod
     def promise(self, **numbers: Any) -> Promise:
-        """Return the promise, from the fields of a ``RankPromise``."""
+        """Return the promise, from the fields of a ``RankPromise``.
+
+        Parameters
+        ----------
+        **numbers : keywords
+            The fields of a ``RankPromise``.
+        """
 
     def count(self, scores: Array, context: Context) -> int:
-        """Return n: the number of rows."""
+        """Return n: the number of rows.
+
+        Parameters
+        ----------
+        scores : array of shape (n,)
+            The scores of the calibration rows.
+        context : Context
+            What else is known of the rows.
+        """
         return len(scores)
 
     def threshold(self, scores: Array, context: Context, level: Fraction, k: int) -> float:
-        """Return the k-th smallest score."""
+        """Return the k-th smallest score.
+
+        Parameters
+        ----------
+        scores : array of shape (n,)
+            The scores of the calibration rows.
+        context : Context
+            What else is known of the rows.
+        level : float or Fraction
+            The confidence level.
+        k : int
+            The rank of the score that becomes the threshold.
+        """
         return order_statistic(scores, k)
 
     def calibrate(self, scores: Array, context: Context, levels: Levels, chosen_after: bool) -> Calibration:
@@ -86,14 +165,42 @@ class RankCut(Cut):
         ranks = tuple(self.rank(level, n) for level in levels.values)
         pairs = zip(levels.values, ranks, strict=True)
         thresholds = np.array([self.threshold(scores, context, level, k) for level, k in pairs])
+        return self.concluded(levels, ranks, thresholds, n, scores, chosen_after)
+
+    def concluded(
+        self,
+        levels: Levels,
+        ranks: tuple[int, ...],
+        thresholds: Array,
+        n: int,
+        scores: Array,
+        chosen_after: bool,
+    ) -> Calibration:
+        """Return what follows from the ranks and thresholds of each level.
+
+        Parameters
+        ----------
+        levels : Levels
+            The confidence levels, as exact fractions.
+        ranks : tuple of int
+            The rank at each level.
+        thresholds : array of shape (L,)
+            The threshold at each level.
+        n : int
+            The number of calibration rows, or of what they belong to.
+        scores : array
+            The scores of the calibration rows.
+        chosen_after : bool
+            Whether the levels were chosen after calibration.
+        """
         remarks = [
             Remark(partial(self._too_few, level, n)) for level, k in zip(levels.values, ranks, strict=True) if k > n
         ]
         if any(k <= n and threshold == np.inf for k, threshold in zip(ranks, thresholds, strict=True)):
             count = int(np.isinf(scores).sum())
             why = (
-                f"{count} of {len(scores)} calibration rows lie beyond a side of no width or have a band that is not "
-                "finite, more than the level leaves out."
+                f"{count:,} of {len(scores):,} calibration rows have a prediction that is not finite, or lie on a side "
+                "of the interval that has no width. That is more than this level allows. Check the model's predictions."
             )
             remarks.append(Remark(why, DegenerateBandWarning))
         promise = self.promise(
@@ -107,12 +214,19 @@ class RankCut(Cut):
 
     def _too_few(self, level: Fraction, n: int) -> str:
         return (
-            f"A {float(level)} interval with guarantee {self.word!r} needs at least {self._rows_needed(level)} "
-            f"calibration {self.counts}, found {n}."
+            f"{level_name(float(level))} intervals with this guarantee need at least "
+            f"{self.rows_needed(level):,} calibration {self.counts}, but there {'is' if n == 1 else 'are'} {n:,}. Add "
+            f"calibration {self.counts} or choose a lower confidence level."
         )
 
-    def _rows_needed(self, level: Fraction) -> int:
-        """Return the fewest rows for which k <= n."""
+    def rows_needed(self, level: Fraction) -> int:
+        """Return the fewest rows for which k <= n.
+
+        Parameters
+        ----------
+        level : Fraction
+            The confidence level.
+        """
         high = 1
         while self.rank(level, high) > high and high < 2**50:  # beyond, floating point cannot tell neighbours apart
             high *= 2
@@ -177,6 +291,14 @@ class PacCut(RankCut):
     """The least k for which coverage given the data is at least the level, with probability 1 - delta.
 
     With ``joint`` that holds for all levels at once, those that are asked for after calibration too.
+
+    Parameters
+    ----------
+    delta : float, default 0.1
+        How often the promise may fail over possible calibration sets.
+    joint : bool, default False
+        Whether a "pac" guarantee holds for all levels at once. Set it if you choose a level after looking at
+        the intervals.
     """
 
     word = "pac"

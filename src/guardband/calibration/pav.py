@@ -16,6 +16,7 @@ from guardband.bands.ranks import average_rank, pac_rank, selection_rank
 from guardband.calibration.rule import Calibration, Ends, Remark, Rule, chosen_ends
 from guardband.calibration.summary import Array, Summary
 from guardband.planning import average_fewest_rows, corollary_epsilon, corollary_fewest_rows, pac_rows
+from guardband.words import level_name
 
 Average = Literal["corollary", "sharp"]
 
@@ -137,8 +138,11 @@ class PavSelection(Rule):
     def _why_none(self, level: Fraction, n: int, k: int, counts: Array) -> str:
         if k > n:
             needed = self._fewest_rows(level)
-            return f"pav at level {float(level)} needs at least {needed} calibration rows for this, found {n}."
+            return (
+                f"pav at {level_name(float(level))} needs at least {needed:,} calibration rows, but there "
+                f"{'is' if n == 1 else 'are'} {n:,}. Add calibration rows or choose a lower confidence level."
+            )
         return (
-            f"pav needs bands that contain {k} of {n} calibration rows; the widest, tau = {self.taus[-1]:g}, contain "
-            f"{counts[-1]}. Add smaller taus or train longer, and calibrate on fresh rows."
+            f"pav needs intervals that contain {k:,} of the {n:,} calibration rows. The widest ones, for tau = "
+            f"{self.taus[-1]:g}, contain {counts[-1]:,}. Add smaller taus or train longer, and calibrate on fresh rows."
         )

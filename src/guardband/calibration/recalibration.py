@@ -13,7 +13,7 @@ from guardband.bands.predicted import Context, PredictedGaussian
 from guardband.calibration.rule import Calibration, Ends, Remark, Rule, picked_ends, promised_nothing
 from guardband.calibration.summary import Array, Summary
 
-REASON = "a recalibrated distribution meets its level only as the number of calibration rows grows"
+REASON = "a recalibrated distribution reaches its level only with an unlimited number of calibration rows"
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,10 @@ class Recalibration(Rule):
         remarks = []
         if np.isinf(quantiles[:, ::2]).any():
             needed = math.ceil(2 / min(self.levels.alphas))
-            why = f"{self.method} needs at least {needed} calibration rows that tell, found {len(usable)}."
+            why = (
+                f"{self.method} needs at least {needed} calibration rows with a usable prediction, but has "
+                f"{len(usable)}. Add calibration rows or choose a lower confidence level."
+            )
             remarks.append(Remark(why))
         whole = tuple(bool(both) for both in np.isinf(quantiles[:, ::2]).all(axis=1))
         promise = replace(promised_nothing(self, summary, REASON), whole_line=whole)

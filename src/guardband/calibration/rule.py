@@ -23,12 +23,14 @@ Ends = tuple[Any, Any, Any]
 class Remark:
     """What to warn of: by default, why an interval is ``infinite``, which may also be refused.
 
-    ``why`` is a sentence, or a function that finds it if that takes long, as how many rows would do does.
+    ``why`` is a sentence, or a function that finds it if that takes long, as how many rows would do does. It says
+    itself which intervals are infinite unless it ``is_of_all``.
     """
 
     why: str | Callable[[], str]
     category: type[Warning] = InsufficientCalibrationWarning
     infinite: bool = True
+    is_of_all: bool = True
 
     def in_words(self) -> str:
         """Return the sentence."""
@@ -37,7 +39,17 @@ class Remark:
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """What the calibration rows settled: named arrays that turn predictions into intervals, and what is promised."""
+    """What the calibration rows settled: named arrays that turn predictions into intervals, and what is promised.
+
+    Parameters
+    ----------
+    arrays : dict of arrays
+        What turns predictions into intervals.
+    promise : Promise
+        What is promised, with all its numbers.
+    remarks : tuple of Remark, default ()
+        What to warn of.
+    """
 
     arrays: dict[str, Array]
     promise: Promise
@@ -50,6 +62,13 @@ class Rule(ABC):
 
     ``summarise`` keeps of a block of calibration rows what the rule needs, and summaries add up; ``calibrate`` finds
     from their sum a few arrays, which are all that a calibrated network carries; ``ends`` applies them to new rows.
+
+    Parameters
+    ----------
+    method : str
+        The name of the method.
+    levels : Levels
+        The confidence levels, as exact fractions.
     """
 
     takes: ClassVar[type[Predicted]]
@@ -65,21 +84,54 @@ class Rule(ABC):
         return frozenset()
 
     @property
+    def uses_of_new(self) -> frozenset[str]:
+        """What it must know of a new row."""
+        return self.uses
+
+    @property
     def candidates(self) -> int | None:
         """How many candidates it takes; None if any number."""
         return None
 
     @abstractmethod
     def summarise(self, predicted: Any, y: Array, context: Context) -> Summary:
-        """Return what to keep of a block of rows."""
+        """Return what to keep of a block of rows.
+
+        Parameters
+        ----------
+        predicted : Predicted
+            The predictions; each part has the shape (copies, candidates, rows).
+        y : array of shape (n,)
+            The true values.
+        context : Context
+            What else is known of the rows.
+        """
 
     @abstractmethod
     def calibrate(self, summary: Summary) -> Calibration:
-        """Return what all rows settle at each level."""
+        """Return what all rows settle at each level.
+
+        Parameters
+        ----------
+        summary : Summary
+            What was kept of the calibration rows.
+        """
 
     @abstractmethod
     def ends(self, predicted: Any, context: Context, arrays: dict[str, Any], xp: Any = np) -> Ends:
-        """Return the intervals of new rows; ``xp`` is numpy or torch, whichever the arrays are of."""
+        """Return the intervals of new rows; ``xp`` is numpy or torch, whichever the arrays are of.
+
+        Parameters
+        ----------
+        predicted : Predicted
+            The predictions; each part has the shape (copies, candidates, rows).
+        context : Context
+            What is known of the new rows.
+        arrays : dict of arrays
+            What calibration found, by name.
+        xp : module, default numpy
+            numpy or torch, whichever the arrays belong to.
+        """
 
     @property
     def possible(self) -> Levels | None:
@@ -87,30 +139,128 @@ class Rule(ABC):
         return self.levels
 
     def at(self, levels: Levels) -> Self:
-        """Return the rule for levels that are chosen after calibration."""
+        """Return the rule for levels that are chosen after calibration.
+
+        Parameters
+        ----------
+        levels : Levels
+            The confidence levels, as exact fractions.
+        """
         if self.possible is not None and not self.possible.include(levels):
             raise ValueError(
-                f"{self.method} was calibrated for confidence_level={self.possible.confidence_level}, found "
-                f"{levels.confidence_level}: name all levels before."
+                f"{self.method} was calibrated for confidence_level={self.possible.confidence_level}, not for "
+                f"{levels.confidence_level}. Name all levels when you calibrate."
             )
         return replace(self, levels=levels)
+
+    def for_groups(self, names: tuple[str, ...], by: str = "", columns: int = 1) -> Rule:
+        """Return the rule with a promise for each group; raise if it has none.
+
+        Parameters
+        ----------
+        names : tuple of str
+            The groups, in words.
+        by : str, default ""
+            What makes the groups, in words.
+        columns : int, default 1
+            How many columns make groups: a row belongs to at most one group of each.
+        """
+        raise ValueError(
+            f'method="{self.method}" has no promise for each group. Remove groups, or use "conf-nn", "conf-fw", "cqr" '
+            'or "cqr-r".'
+        )
+
+    @property
+    def group_columns(self) -> int:
+        """How many columns make groups that have a promise of their own."""
+        return 0
+
+    @property
+    def has_quick_levels(self) -> bool:
+        """Whether intervals at many other levels cost little more than those at one."""
+        return True
+
+    def rows_for_a_group(self, groups: int) -> int:
+        """Return how many calibration rows one of so many groups needs for finite intervals.
+
+        Parameters
+        ----------
+        groups : int
+            The number of groups.
+        """
+        return 1
+
+    def without_groups(self) -> Rule:
+        """Return the rule with one promise for all rows."""
+        return self
+
+    def for_weights(self, max_weight: float | None = None) -> Rule:
+        """Return the rule for rows that count by their weights; raise if it has none.
+
+        Parameters
+        ----------
+        max_weight : float, default None
+            A bound on all weights, for a promise given the data.
+        """
+        raise ValueError(
+            f'method="{self.method}" cannot use weights. Remove weights, or use "conf-nn", "conf-fw", "cqr" or "cqr-r".'
+        )
+
+    def complete(self, calibration: Calibration, summary: Summary, context: Context) -> None:
+        """Add to a calibration whatever new rows need that was not looked for before.
+
+        Parameters
+        ----------
+        calibration : Calibration
+            What calibration found, whose arrays are added to.
+        summary : Summary
+            What was kept of the calibration rows.
+        context : Context
+            What is known of the new rows.
+        """
+        return
 
     def for_entities(self) -> Self | None:
         """Return the rule where rows of one entity may depend on each other; None: it takes one row of each."""
         return None
 
     def scores(self, predicted: Any, y: Array, context: Context) -> Array | None:
-        """Return the score of each row by which the rule ranks them, ``(n,)``, or None if it does not rank."""
+        """Return the score of each row by which the rule ranks them, ``(n,)``, or None if it does not rank.
+
+        Parameters
+        ----------
+        predicted : Predicted
+            The predictions; each part has the shape (copies, candidates, rows).
+        y : array of shape (n,)
+            The true values.
+        context : Context
+            What else is known of the rows.
+        """
         return None
 
     def calibration_scores(self, summary: Summary) -> Array | None:
-        """Return the scores of the calibration rows, or None if the rule does not rank."""
+        """Return the scores of the calibration rows, or None if the rule does not rank.
+
+        Parameters
+        ----------
+        summary : Summary
+            What was kept of the calibration rows.
+        """
         return None
 
     def check(self, predicted: Predicted, context: Context, is_new: bool = False) -> None:
         """Raise if the rule cannot use what was predicted, or not what is known of the rows.
 
         The entity of a new row is never needed: it is a new one.
+
+        Parameters
+        ----------
+        predicted : Predicted
+            The predictions; each part has the shape (copies, candidates, rows).
+        context : Context
+            What else is known of the rows.
+        is_new : bool, default False
+            Whether the rows are new ones, whose entity nobody needs to know.
         """
         if not isinstance(predicted, self.takes):
             raise ValueError(f"{self.method} needs {self.takes.what}, found {predicted.what}. {self.takes.hint}")
@@ -118,7 +268,7 @@ class Rule(ABC):
             raise ValueError(f"{self.method} takes one prediction of each candidate, found {predicted.copies} copies.")
         if self.candidates not in (None, predicted.candidates):
             raise ValueError(f"{self.method} takes {self.candidates} candidate(s), found {predicted.candidates}.")
-        uses = self.uses - {"entity"} if is_new else self.uses
+        uses = self.uses_of_new - {"entity"} if is_new else self.uses
         context.check(uses, len(predicted), self.method)
 
 

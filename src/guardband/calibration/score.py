@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guardband.bands.predicted import Predicted, PredictedInterval
+from guardband.bands.promise import Side
 
 Array = NDArray[np.float64]
 
@@ -33,20 +34,75 @@ class Score(ABC):
 
     @abstractmethod
     def distance(self, predicted: Any, y: Array) -> Array:
-        """Return how far each outcome lies, ``(C, K, n), (n,) -> (C, K, n)``; NaN is as far as can be."""
+        """Return how far each outcome lies, ``(C, K, n), (n,) -> (C, K, n)``; NaN is as far as can be.
+
+        Parameters
+        ----------
+        predicted : Predicted
+            The predictions; each part has the shape (copies, candidates, rows).
+        y : array of shape (n,)
+            The true values.
+        """
 
     @abstractmethod
     def around(self, predicted: Any, threshold: Any, xp: Any = np) -> tuple[Any, Any]:
-        """Return the ends of what lies no further, ``(C, K, n), () or (n,) -> (C, K, n)``; a side may be infinite."""
+        """Return the ends of what lies no further, ``(C, K, n), () or (n,) -> (C, K, n)``; a side may be infinite.
+
+        Parameters
+        ----------
+        predicted : Predicted
+            The predictions; each part has the shape (copies, candidates, rows).
+        threshold : float or array of shape (n,)
+            The largest score that is inside, for all rows or for each.
+        xp : module, default numpy
+            numpy or torch, whichever the arrays belong to.
+        """
+
+    def distance_on(self, side: Side, predicted: Any, y: Array) -> Array:
+        """Return how far each outcome lies beyond one bound, ``(C, K, n), (n,) -> (C, K, n)``.
+
+        Only the part of y on that side of the point counts: a y on the other side is as near as the point itself. The
+        bound at threshold c then covers every y whose distance is at most c, and no other if the interval at c contains
+        the point. A score that can be negative inside may override it with a formula that tells such y apart.
+
+        Parameters
+        ----------
+        side : {"lower", "upper"}
+            Which bound it is about.
+        predicted : Predicted
+            The predictions; each part has the shape (copies, candidates, rows).
+        y : array of shape (n,)
+            The true values.
+        """
+        nearest = np.maximum if side == "upper" else np.minimum
+        return self.distance(predicted, nearest(y, predicted.point))
 
     def of(self, predicted: Predicted, y: Array) -> Array:
-        """Return the score of each row, infinite where it is no number or the prediction is not finite."""
+        """Return the score of each row, infinite where it is no number or the prediction is not finite.
+
+        Parameters
+        ----------
+        predicted : Predicted
+            The predictions; each part has the shape (copies, candidates, rows).
+        y : array of shape (n,)
+            The true values.
+        """
         with np.errstate(all="ignore"):
             score = self.distance(predicted, y)
         return np.where(predicted.finite() & ~np.isnan(score), score, np.inf)
 
     def interval(self, predicted: Predicted, threshold: Any, xp: Any = np) -> tuple[Any, Any]:
-        """Return the ends, and the whole line where the threshold or the prediction is not finite."""
+        """Return the ends; they are infinite if the threshold or the prediction is not finite.
+
+        Parameters
+        ----------
+        predicted : Predicted
+            The predictions; each part has the shape (copies, candidates, rows).
+        threshold : float or array of shape (n,)
+            The largest score that is inside, for all rows or for each.
+        xp : module, default numpy
+            numpy or torch, whichever the arrays belong to.
+        """
         with _quiet(xp):
             low, high = self.around(predicted, threshold, xp)
             usable = xp.isfinite(threshold + xp.zeros_like(low)) & predicted.finite(xp)
@@ -90,7 +146,7 @@ class Scaled(Score):
 
 @dataclass(frozen=True)
 class Residual(Score):
-    """conf-fw's score: |y - m|, whose intervals all have one length (Papadopoulos & Haralambous, 2011)."""
+    """conf-fw's score: |y - m|, whose intervals all have one width (Papadopoulos & Haralambous, 2011)."""
 
     takes = Predicted
 
@@ -108,11 +164,16 @@ class Residual(Score):
 
 @dataclass(frozen=True)
 class Additive(Score):
-    """CQR's score: max(l - y, y - u), in units of the response (Romano, Patterson & Candès, 2019).
+    """CQR's score: max(l - y, y - u), in units of the target (Romano, Patterson & Candès, 2019).
 
-    ``relative`` divides it by u - l: CQR-r (Sesia & Candès, 2020). Beyond a band of no width that is infinite;
-    on it, -1/2, the least that there is. A negative threshold shortens the band, and the interval is extended
-    to contain the point.
+    ``relative`` divides it by u - l: CQR-r (Sesia & Candès, 2020). Beyond an interval of no width that is infinite; on
+    it, -1/2, the least that there is. A negative threshold narrows the interval, which is then extended to contain the
+    prediction.
+
+    Parameters
+    ----------
+    relative : bool, default False
+        Whether to divide the score by the width of the interval, as CQR-r does.
     """
 
     takes = PredictedInterval
@@ -128,6 +189,19 @@ class Additive(Score):
         width, beyond = upper - lower, np.where(score > 0, np.inf, -0.5)
         return np.where(width > 0, score / np.where(width > 0, width, 1), beyond)
 
+    def distance_on(self, side: Side, predicted: PredictedInterval, y: Array) -> Array:
+        """Return y - u for the upper side and l - y for the lower, divided by the width if relative.
+
+        An interval of no width covers all y up to its bound at every threshold. They get -1, the score of a y at the
+        other end of an interval that has a width.
+        """
+        lower, _, upper = predicted.parts
+        score: Array = y - upper if side == "upper" else lower - y
+        if not self.relative:
+            return score
+        width, beyond = upper - lower, np.where(score > 0, np.inf, -1.0)
+        return np.where(width > 0, score / np.where(width > 0, width, 1), beyond)
+
     def around(self, predicted: PredictedInterval, threshold: Any, xp: Any = np) -> tuple[Any, Any]:
         """Return the interval moved outward on both sides by the threshold."""
         lower, point, upper = predicted.parts
@@ -136,6 +210,42 @@ class Additive(Score):
         low = lower - by - (4 * limits.eps * (xp.abs(lower) + abs(by)) + limits.tiny)
         high = upper + by + (4 * limits.eps * (xp.abs(upper) + abs(by)) + limits.tiny)
         return xp.minimum(low, point), xp.maximum(high, point)
+
+
+@dataclass(frozen=True)
+class OneSide(Score):
+    """How far an outcome lies beyond one bound; the other end of the interval is infinite.
+
+    Parameters
+    ----------
+    score : Score
+        How far an outcome lies from its prediction, on both sides.
+    side : {"lower", "upper"}
+        Which bound it is about.
+    """
+
+    score: Score
+    side: Side
+
+    @property
+    def takes(self) -> type[Predicted]:  # type: ignore[override]
+        """What kind of prediction the score needs."""
+        return self.score.takes
+
+    @property
+    def extends(self) -> bool:  # type: ignore[override]
+        """Whether a bound may lie further out than the score asks for."""
+        return self.score.extends
+
+    def distance(self, predicted: Any, y: Array) -> Array:
+        """Return how far y lies beyond the bound."""
+        return self.score.distance_on(self.side, predicted, y)
+
+    def around(self, predicted: Any, threshold: Any, xp: Any = np) -> tuple[Any, Any]:
+        """Return the bound, and infinity on the other side."""
+        low, high = self.score.around(predicted, threshold, xp)
+        infinite = xp.zeros_like(low) + xp.inf
+        return (low, infinite) if self.side == "lower" else (-infinite, high)
 
 
 def _quiet(xp: Any) -> AbstractContextManager[Any]:

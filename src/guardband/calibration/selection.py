@@ -14,7 +14,7 @@ from guardband.calibration.rule import Calibration, Ends, Remark, Rule, chosen_e
 from guardband.calibration.summary import Array, Summary
 from guardband.exceptions import DegenerateBandWarning
 
-REASON = "the calibration rows chose the network, so that they can no longer vouch for it"
+REASON = "the calibration rows selected the network, so they cannot also check it"
 FURTHEST = 100.0
 """An outcome so many deviations away is absurd, and how far it is no longer tells candidates apart."""
 

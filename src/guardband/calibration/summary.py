@@ -20,6 +20,17 @@ TOGETHER = 16
 class Summary:
     """The number of rows, totals over them, which are added, and blocks of them, which are put one behind the other.
 
+    Parameters
+    ----------
+    n : int
+        The number of rows.
+    totals : dict of arrays
+        Totals over the rows, which are added.
+    blocks : tuple of dicts of arrays, default ()
+        What is kept of each row, block by block.
+
+    Examples
+    --------
     >>> one = Summary(2, {"inside": np.array([1, 2])}, ({"score": np.array([0.5, 1.5])},))
     >>> both = one + one
     >>> both.n, both.totals["inside"].tolist(), both.rows("score").tolist()
@@ -39,9 +50,19 @@ class Summary:
             blocks[-TOGETHER:] = [_joined(blocks[-TOGETHER:])]
         return Summary(self.n + other.n, totals, tuple(blocks))
 
+    def joined(self) -> Summary:
+        """Return the same as one block, of which ``rows`` is no copy."""
+        return self if len(self.blocks) < 2 else Summary(self.n, self.totals, (_joined(self.blocks),))
+
     def rows(self, name: str) -> Array:
-        """Return what is kept of every row under a name, ``(n, ...)``."""
-        return self.blocks[0][name] if len(self.blocks) == 1 else _joined(self.blocks)[name]
+        """Return what is kept of every row under a name, ``(n, ...)``.
+
+        Parameters
+        ----------
+        name : str
+            The name under which it is kept.
+        """
+        return self.blocks[0][name] if len(self.blocks) == 1 else np.concatenate([own[name] for own in self.blocks])
 
     def to_arrays(self) -> dict[str, Array]:
         """Return the summary as named arrays, for a file."""
@@ -51,7 +72,13 @@ class Summary:
 
     @classmethod
     def from_arrays(cls, arrays: Arrays) -> Summary:
-        """Return the summary that ``to_arrays`` named."""
+        """Return the summary that ``to_arrays`` named.
+
+        Parameters
+        ----------
+        arrays : dict of arrays
+            What ``to_arrays`` returned.
+        """
         totals, rows = (
             {name.removeprefix(kind): array for name, array in arrays.items() if name.startswith(kind)}
             for kind in ("total.", "rows.")

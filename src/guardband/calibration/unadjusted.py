@@ -12,7 +12,7 @@ from guardband.bands.predicted import Context, PredictedInterval
 from guardband.calibration.rule import Calibration, Ends, Rule, chosen_ends, promised_nothing
 from guardband.calibration.summary import Array, Summary
 
-REASON = "the bands are the network's own, which no held-out row has corrected"
+REASON = "its intervals come straight from the network, and no calibration row corrected them"
 
 
 @dataclass(frozen=True)

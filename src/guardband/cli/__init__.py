@@ -1,5 +1,6 @@
-"""The command line: one file for each command. Heavy packages load inside them, so that ``--help`` answers at once."""
+"""The command line: one file for each command. Heavy packages load inside them: ``--help`` answers at once."""
 
+import gc
 import sys
 
 
@@ -17,4 +18,8 @@ def program() -> None:
     from guardband.cli.stops import hear_signals
 
     hear_signals()
-    main()
+    try:
+        main()
+    finally:
+        gc.freeze()  # Python looks through all objects when it ends, for half a second: there is nothing to find
+        gc.disable()

@@ -8,23 +8,26 @@ import typer
 
 from guardband import __version__
 from guardband.cli.audit import audit
+from guardband.cli.calibrate import calibrate
 from guardband.cli.demo import demo
+from guardband.cli.explain import explain
 from guardband.cli.export import export
 from guardband.cli.fit import fit
+from guardband.cli.help import Command, Commands
 from guardband.cli.plan import plan
 from guardband.cli.predict import predict
 from guardband.cli.report import report
 from guardband.cli.reproduce import reproduce
 
 app = typer.Typer(
+    cls=Commands,
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
-    rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, fit, predict, audit, plan, report, export, reproduce):
-    app.command()(command)
+for command in (demo, fit, calibrate, predict, audit, explain, plan, report, export, reproduce):
+    app.command(cls=Command)(command)
 
 
 def _show_version(wanted: bool) -> None:
@@ -36,22 +39,29 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def root(
     version: Annotated[
-        bool, typer.Option("--version", help="Show the version and stop.", callback=_show_version, is_eager=True)
+        bool,
+        typer.Option(
+            "--version",
+            help="Show the version and exit.",
+            callback=_show_version,
+            is_eager=True,
+            rich_help_panel="Options",
+        ),
     ] = False,
 ) -> None:
     """Prediction intervals for neural networks, with a guarantee you can check.
 
-    Learn from a table, which writes sales.guardband and the page sales.html:
+    Train a model on a table. This writes sales.guardband and the page sales.html:
 
     `guardband fit sales.csv --target price`
 
-    Add a point, a lower and an upper bound to every row of another:
+    Add a prediction, a lower and an upper bound to each row of another table:
 
     `guardband predict sales.guardband new.csv -o out.csv`
 
-    Once you know the true values, check the promise:
+    Check the promise when you know the true values:
 
     `guardband audit sales.guardband later.csv`
 
-    No data at hand: `guardband demo`. Every command explains itself: `guardband fit --help`.
+    If you have no data at hand, try `guardband demo`. Each command explains its options: `guardband fit --help`.
     """

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
 from guardband.cli.console import cell, table
-from guardband.cli.labelled import Labelled
+from guardband.cli.labelled import Labelled, kinds_of
 from guardband.data.codes import FEWEST_ROWS, MOST_INDEXED, MOST_ONE_HOT
-from guardband.data.kinds import Kind, kind_of_type
+from guardband.data.kinds import Kind
 from guardband.words import listed
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 MOST_SHOWN = 40
 LONGEST = 28
+MOST_DROPPED = 5
 
 
 @dataclass(frozen=True)
@@ -52,8 +54,7 @@ class ColumnView:
 
 def views_of(rows: Labelled) -> list[ColumnView]:
     """Return all columns as they were read."""
-    types = nw.from_native(rows.table, eager_only=True).schema
-    kinds = {name: kind_of_type(dtype) or "category" for name, dtype in types.items()}
+    kinds = _kinds_of(rows, rows.table.column_names)
     return [_view(name, kind, rows.table[name], _role(name, kind, rows), rows.n) for name, kind in kinds.items()]
 
 
@@ -68,12 +69,28 @@ def as_table(views: list[ColumnView]) -> Table:
     return shown
 
 
+def worth_showing(rows: Labelled, most: int) -> list[str]:
+    """Return the first columns that a model can learn something from; any if there are none."""
+    shown: list[str] = []
+    for name, kind in _kinds_of(rows, rows.features).items():
+        if _view(name, kind, rows.table[name], "", rows.n).useless is None:
+            shown.append(name)
+        if len(shown) == most:
+            break
+    return shown or list(rows.features[:most])
+
+
 def useless_in_words(views: list[ColumnView]) -> str | None:
     """Return one line on the columns from which little can be learnt, or None."""
     parts = []
     for reason in dict.fromkeys(view.useless for view in views if view.useless):
         parts.append(f"{listed([view.name for view in views if view.useless == reason])} ({reason})")
-    return f"Of little use: {'; '.join(parts)}. Leave columns out by --drop." if parts else None
+    if not parts:
+        return None
+    names = [view.name for view in views if view.useless]
+    drop = shlex.quote(",".join(names)) if len(names) <= MOST_DROPPED else "COLS"
+    them = "it" if len(names) == 1 else "them"
+    return f"The model can learn little from {'; '.join(parts)}. Leave {them} out with --drop {drop}."
 
 
 def crowded_in_words(views: list[ColumnView]) -> str | None:
@@ -83,9 +100,13 @@ def crowded_in_words(views: list[ColumnView]) -> str | None:
         return None
     verb = "has" if len(crowded) == 1 else "have"
     return (
-        f"{listed(crowded)} {verb} many categories: those with fewer than {FEWEST_ROWS} training rows, and those "
-        f"beyond the {MOST_INDEXED:,} most frequent, count as one. Leave columns out by --drop."
+        f"{listed(crowded)} {verb} many categories. guardband treats those with fewer than {FEWEST_ROWS} training "
+        f"rows, and those beyond the {MOST_INDEXED:,} most frequent, as one. Leave columns out with --drop."
     )
+
+
+def _kinds_of(rows: Labelled, names: Sequence[str]) -> dict[str, Kind]:
+    return kinds_of(rows.table.select(list(names)))
 
 
 def _view(name: str, kind: Kind, column: pa.ChunkedArray, role: str, n: int) -> ColumnView:
@@ -105,12 +126,12 @@ def _useless(present: Any, kind: Kind, distinct: int, n: int) -> str | None:
     if len(present) == 0:
         return "empty"
     if distinct == 1 and len(present) == n:
-        return "always the same"
+        return "always the same value"
     if n >= MOST_ONE_HOT and distinct == n:
         if kind == "category" and distinct > MOST_ONE_HOT:
-            return "another text in each row"
+            return "a different text in each row"
         if kind == "number" and _counts(present.to_numpy()):
-            return "counts the rows"
+            return "only counts the rows"
     return None
 
 
@@ -123,7 +144,7 @@ def _counts(values: NDArray[Any]) -> bool:
 def _role(name: str, kind: Kind, rows: Labelled) -> str:
     if name in rows.split_by and (kind == "category" or name not in rows.features):
         return "split by"
-    named = {rows.target: "target", rows.weight: "weight", rows.group: "group", rows.time: "time"}
+    named = {rows.target: "target", rows.weight: "weight", rows.report_by: "report by", rows.time: "time"}
     role = named.get(name, "")
     return role if role in ("target", "weight") or name not in rows.features else ""
 

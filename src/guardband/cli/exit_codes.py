@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from guardband.audit.verdict import VerdictKind
 
-CANNOT_JUDGE = "The rows cannot judge the promise: see the verdict."
+CANNOT_JUDGE = "These rows cannot judge the promise. The verdict above says why, and what to do."
 
 
 class VerdictCode(int):

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from guardband.cli.console import Speaker
-from guardband.cli.options import Json, Quiet
+from guardband.cli.help import OUTPUT
+from guardband.cli.numbers import plain_number
+from guardband.cli.options import Json, ModelPath, Quiet
 from guardband.cli.paths import need_writable
 
 if TYPE_CHECKING:
@@ -18,25 +20,28 @@ if TYPE_CHECKING:
     from guardband.doors.table import IntervalRegressor
 
 ROWS = 257
-"""Rows to compare on: no power of two, so that the graph's batch size is seen to be free."""
+"""Rows to compare on: no power of two, which shows that the graph's batch size is free."""
 AGREEMENT = 1e-3
 """Graph and model agree if no end differs by more than this share of the median width: single precision, twice."""
 
 
 def export(
-    model_path: Annotated[Path, typer.Argument(metavar="MODEL", help="What fit wrote.")],
-    onnx: Annotated[Path, typer.Option("--onnx", metavar="OUT", help="The ONNX file to write.")],
+    model_path: ModelPath,
+    onnx: Annotated[Path, typer.Option("--onnx", metavar="OUT", help="ONNX file to write.", rich_help_panel=OUTPUT)],
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Write a model as one ONNX graph, from rows to lower, point and upper, for use without Python.
+    """Write a model as an ONNX file, for use without Python.
 
-    The graph takes one matrix, a column for each of the model's: numbers as they are, dates as days since 1970,
-    booleans as 0 and 1, NaN where a value is missing, and categories by their index in the list that the file's
-    metadata holds. Where onnxruntime is installed, graph and model are compared on rows drawn from the model's own
-    ranges, and a graph that differs is not written.
+    The ONNX graph takes a matrix with the model's columns. It returns the lower bound, the prediction and the upper
+    bound. Write dates as days since 1970, booleans as 0 and 1, and missing values as NaN. Write a category as
+    its index in the list that the file's metadata holds.
 
-    Example: `guardband export sales.guardband --onnx sales.onnx`
+    If onnxruntime is installed, guardband compares the graph with the model, and writes it only if both agree.
+
+    Example:
+
+    `guardband export sales.guardband --onnx sales.onnx`
     """
     from guardband.data.files import write_whole
     from guardband.data.packages import need_packages
@@ -45,11 +50,16 @@ def export(
     need_packages("tables", "pyarrow")
     speaker = Speaker(quiet, as_json)
     need_writable((onnx,), (model_path,))
-    from guardband.doors.export import export_onnx
-    from guardband.doors.model_file import load
+    with speaker.doing("Loading PyTorch"):
+        from guardband.cli.model_columns import load_for_tables
+        from guardband.doors.bands import BandCalibrator
+        from guardband.doors.export import export_onnx
 
-    model = load(model_path, device="cpu")
-    rows = rows_like(model)
+        speaker.step(f"Loading {model_path}")
+        model = load_for_tables(model_path, "cpu")
+        if isinstance(model, BandCalibrator):
+            raise ValueError(f"{model_path} is a rule, and holds no model to export. Export a model that fit wrote.")
+        rows = rows_like(model)
     found: dict[str, float] | None = None
 
     def write(part: Path) -> None:
@@ -58,22 +68,21 @@ def export(
         if find_spec("onnxruntime") is not None:
             found = _compare(model, rows, part)
 
-    write_whole(onnx, write)
+    with speaker.doing(f"Writing {onnx}"):
+        write_whole(onnx, write)
     described = model.as_network()
-    speaker.tell(f"Graph: {onnx}, one input with {len(described.names)} columns; outputs lower, point and upper.")
+    columns = "1 column" if len(described.names) == 1 else f"{len(described.names)} columns"
+    speaker.tell(f"Graph: {onnx}. It takes a matrix with {columns} and returns lower, point and upper.")
     if described.categories:
-        are = (
-            "1 of them is a category"
-            if len(described.categories) == 1
-            else f"{len(described.categories)} are categories"
-        )
-        speaker.tell(f"{are}, given by index in the list under guardband.table in the file's metadata.")
+        count = len(described.categories)
+        are = "1 column is a category" if count == 1 else f"{count} columns are categories"
+        speaker.tell(f"{are}. Write each value as its index in the list guardband.table in the file's metadata.")
     if found is None:
-        speaker.tell("Not compared with the model: that needs onnxruntime (pip install onnxruntime).")
+        speaker.tell("guardband did not compare the graph with the model. To do so, run: pip install onnxruntime")
     else:
         speaker.tell(
-            f"Compared with the model on {ROWS} rows from its own ranges: the largest difference is "
-            f"{found['largest_difference']:.2g}, where intervals are {found['median_width']:.4g} wide."
+            f"Graph and model agree on {ROWS} random rows. The largest difference is "
+            f"{found['largest_difference']:.2g}, and intervals are about {plain_number(found['median_width'])} wide."
         )
     speaker.tell_json({"graph": str(onnx), "columns": list(described.names), "compared": found})
 
@@ -86,14 +95,14 @@ def _compare(model: IntervalRegressor, rows: pa.Table, path: Path) -> dict[str, 
     matrix = model.as_network().rows(rows).numpy()
     out = dict(zip(("lower", "point", "upper"), session.run(None, {"x": matrix}), strict=True))
     bands = model.intervals_of(model.read_rows(_as_given(model, rows)))
-    width = float(np.median(bands.upper - bands.lower))
-    with np.errstate(invalid="ignore"):  # the whole line is as long as itself
+    width = float(np.median(bands.reach))
+    with np.errstate(invalid="ignore"):  # an infinite interval is as wide as itself
         gaps = [np.nan_to_num(np.abs(out[name] - getattr(bands, name)), nan=0.0) for name in out]
     largest = max(float(gap.max()) for gap in gaps)
     if largest > AGREEMENT * width:
         raise ValueError(
-            f"The graph must put out what the model does, found a difference of {largest:.3g} where intervals are "
-            f"{width:.3g} wide: it was not written."
+            f"The graph differs from the model by {largest:.3g}, and intervals are about {width:.3g} wide. It was "
+            "not written. Please report this."
         )
     return {"largest_difference": largest, "median_width": width, "rows": ROWS}
 

@@ -13,6 +13,7 @@ from pathlib import PurePath
 
 from guardband.cli.console import complain, in_one_line
 from guardband.cli.exit_codes import FAULT, REFUSED
+from guardband.cli.usage import usage_in_words
 from guardband.words import visible
 
 DEBUG = "GUARDBAND_DEBUG"
@@ -22,9 +23,8 @@ RAISE = dis.opmap["RAISE_VARARGS"]
 
 def explained(error: BaseException) -> tuple[int, str]:
     """Return the exit code for what was raised, and what to say about it, in one line."""
-    usage = getattr(error, "format_message", None)  # the command line's own errors
-    if usage is not None:
-        return REFUSED, in_one_line(usage())  # nothing where help was shown in place of a command
+    if hasattr(error, "format_message"):  # the command line's own errors
+        return REFUSED, in_one_line(usage_in_words(error))  # nothing where help was shown in place of a command
     if isinstance(error, ModuleNotFoundError) and not is_refusal(error) and not (error.name or "").startswith("guard"):
         return REFUSED, f"{in_one_line(error)}. Install it, or install guardband again."
     if isinstance(error, OSError) and error.filename is not None and error.strerror:  # of the system

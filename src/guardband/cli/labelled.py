@@ -1,8 +1,8 @@
-"""Rows of a table whose outcome is known, as ``fit`` and ``audit`` take them from a file."""
+"""Rows of a table whose true value is known, as ``fit`` and ``audit`` take them from a file."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from guardband.audit.evidence import Evidence
-    from guardband.doors.table import IntervalRegressor
+    from guardband.audit.guarded import Guarded
 
 Rows = NDArray[np.intp]
 
@@ -35,7 +35,7 @@ class Labelled:
     row_numbers: Rows
     features: tuple[str, ...]
     target: str
-    group: str | None = None
+    report_by: str | None = None
     time: str | None = None
     weight: str | None = None
     split_by: tuple[str, ...] = ()
@@ -69,11 +69,12 @@ class Labelled:
         kind = _kind(column)
         if kind not in ("number", "boolean", "date"):
             raise ValueError(
-                f"The column {name!r} must hold numbers or dates in every row, found {_in_words(column.type)}."
+                f"The column {name!r} must hold numbers or dates in every row, found {_in_words(column.type)}. Correct "
+                "it, or name another column."
             )
         if column.null_count:
             where = self._place(column.is_null().index(True).as_py())
-            raise ValueError(f"The column {name!r} has a missing value in {where}: fill it in, or remove the row.")
+            raise ValueError(f"The column {name!r} has a missing value in {where}. Fill it in, or remove the row.")
         if kind == "date":
             column = column.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
         values: NDArray[np.float64] = column.cast(pa.float64(), safe=False).to_numpy()
@@ -81,16 +82,17 @@ class Labelled:
         if len(infinite):
             raise ValueError(
                 f"The column {name!r} must hold finite numbers, found {values[infinite[0]]} in "
-                f"{self._place(int(infinite[0]))}: correct it, or remove the row."
+                f"{self._place(int(infinite[0]))}. Correct it, or remove the row."
             )
         return values
 
-    def evidence(self, model: IntervalRegressor) -> Evidence:
+    def evidence(self, model: Guarded) -> Evidence:
         """Return these rows with a model's intervals."""
         from guardband.audit.evidence import Evidence
 
-        sides = {"group": self.side(self.group), "time": self.side(self.time), "entities": self.entities}
-        return Evidence.of(model, self.X, self.y, row_numbers=self.row_numbers, **sides)
+        sides = {"group": self.side(self.report_by), "time": self.side(self.time), "entities": self.entities}
+        with rows_known_as(self.row_numbers):
+            return Evidence.of(model, self.X, self.y, row_numbers=self.row_numbers, **sides)
 
     def take(self, rows: Rows) -> Labelled:
         """Return some of the rows."""
@@ -111,22 +113,25 @@ def read_labelled(
     target: str,
     speaker: Speaker,
     *,
-    group: str | None = None,
+    report_by: str | None = None,
     time: str | None = None,
     weight: str | None = None,
     split_by: Sequence[str] = (),
     kinds: dict[str, Kind] | None = None,
+    check: Callable[[pa.Table], None] = lambda table: None,
 ) -> Labelled:
     """Return the rows of a file whose outcome is there, and say how many others there are.
 
-    ``kinds`` says what the features were when a model was fitted; without it that is found out.
+    ``kinds`` says what the features were when a model was fitted; without it that is found out. ``check`` may refuse
+    the table before anything is said of it.
     """
     import pyarrow as pa
 
-    wanted = list(dict.fromkeys([*features, target, *(name for name in (group, time, weight) if name), *split_by]))
+    wanted = list(dict.fromkeys([*features, target, *(name for name in (report_by, time, weight) if name), *split_by]))
     with speaker.progress(f"Reading {disk.label}", disk.total, in_bytes=disk.is_text) as advance:
         whole = read_whole(disk, wanted, advance, kinds)
     table = whole.table
+    check(table)
     for remark in whole.remarks:
         speaker.note(remark)
     if time is not None:
@@ -135,22 +140,30 @@ def read_labelled(
     table = table.set_column(table.column_names.index(target), target, outcome)
     missing = outcome.null_count
     if missing == table.num_rows:
-        raise ValueError(f"The target {target!r} is missing in every row of {disk.label}.")
+        raise ValueError(f"The target {target!r} is missing in every row of {disk.label}. Fill it in.")
     if missing:
-        speaker.note(f"{missing:,} of {table.num_rows:,} rows are left out because their {target!r} is missing.")
+        rows = f"{missing:,} of {table.num_rows:,} rows"
+        speaker.note(f"{rows} are left out because their {target!r} is missing. Fill it in to use them.")
         table = table.filter(outcome.is_valid())
     row_numbers = np.flatnonzero(np.asarray(outcome.is_valid())) + 1
     with rows_known_as(row_numbers):
         entities = entities_of_columns(read_table(table.select(list(split_by))).columns) if split_by else None
-    roles = (target, group, time, weight, tuple(split_by), entities)
+    roles = (target, report_by, time, weight, tuple(split_by), entities)
     return Labelled(pa.table(table), row_numbers, tuple(features), *roles, disk)
+
+
+def kinds_of(table: pa.Table) -> dict[str, Kind]:
+    """Return what the columns of a table are."""
+    types = nw.from_native(table, eager_only=True).schema
+    return {name: kind_of_type(dtype) or "category" for name, dtype in types.items()}
 
 
 def _need_time(column: Any, time: str) -> None:
     if _kind(column) not in ("number", "date"):
         found = _in_words(column.type)
         raise ValueError(
-            f"The column {time!r} of --time must hold numbers, or dates such as 2024-12-31, found {found}."
+            f"The column {time!r} of --time must hold numbers or dates such as 2024-12-31, found {found}. Correct "
+            "it, or name another column."
         )
 
 
@@ -162,20 +175,21 @@ def _numbers(column: Any, target: str, disk: DiskTable) -> Any:
         cells = column.combine_chunks()
         doubt = doubt_on(cells) if disk.decimal_comma else None
         if doubt:
-            raise ValueError(f"The target {target!r} must hold numbers, and in {disk.label} {doubt}.")
+            raise ValueError(f"The target {target!r} must hold numbers, but in {disk.label} {doubt}.")
         try:
             column = pa.chunked_array([column_of(cells, "number", disk.decimal_comma)])
         except CellError as error:
             raise ValueError(
-                f"The target {target!r} must hold numbers, found {error.text!r} in {disk.place(error.index + 1)}."
+                f"The target {target!r} must hold numbers, found {error.text!r} in {disk.place(error.index + 1)}. "
+                "Correct it, or remove the row."
             ) from None
     if _kind(column) not in ("number", "boolean"):
-        raise ValueError(f"The target {target!r} must hold numbers, found {column.type}.")
+        raise ValueError(f"The target {target!r} must hold numbers, found {column.type}. Choose another column.")
     numbers = column.cast(pa.float64(), safe=False)
     first = pc.index(pc.is_inf(numbers), True).as_py()
     if first >= 0:
         found = f"{numbers[first].as_py()} in {disk.place(first + 1)}"
-        raise ValueError(f"The target {target!r} must hold finite numbers, found {found}.")
+        raise ValueError(f"The target {target!r} must hold finite numbers, found {found}. Correct it, or remove it.")
     return pc.if_else(pc.is_nan(numbers), pa.scalar(None, pa.float64()), numbers)
 
 

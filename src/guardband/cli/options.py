@@ -4,23 +4,64 @@ from __future__ import annotations
 
 import difflib
 import re
+import shlex
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from guardband.cli.help import DATA, OUTPUT, TRAINING
 from guardband.words import listed
 
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but the result, warnings and errors.")]
-Json = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object, for scripts.")]
-Device = Annotated[str, typer.Option(help="auto (a GPU if there is one), cpu, cuda, or any name that torch knows.")]
-
-SheetName = Annotated[
-    str | None, typer.Option("--sheet", metavar="NAME", help="The sheet of an Excel file; else the first with cells.")
+Quiet = Annotated[
+    bool,
+    typer.Option(
+        "--quiet", "-q", help="Print only the result, warnings and errors; no progress.", rich_help_panel=OUTPUT
+    ),
 ]
-TABLES = "CSV (also .gz, .zip), Parquet, Arrow, Excel; several files of one table; - for CSV on standard input."
+Json = Annotated[
+    bool, typer.Option("--json", help="Print the result as one JSON object, for scripts.", rich_help_panel=OUTPUT)
+]
+Device = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="Where to compute: auto, cpu, cuda or another name that PyTorch knows. auto uses a GPU if there is one.",
+        rich_help_panel=TRAINING,
+    ),
+]
+SheetName = Annotated[
+    str | None,
+    typer.Option(
+        "--sheet",
+        metavar="NAME",
+        help="Sheet of an Excel file to read.",
+        show_default="the first sheet with cells",
+        rich_help_panel=DATA,
+    ),
+]
+ModelPath = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="Model file that guardband fit wrote.", rich_help_panel=DATA)
+]
+Title = Annotated[
+    str | None,
+    typer.Option(
+        metavar="WORDS", help="Title of the page.", show_default="the level and the target", rich_help_panel=OUTPUT
+    ),
+]
+Author = Annotated[str | None, typer.Option(metavar="NAME", help="Who made the page.", rich_help_panel=OUTPUT)]
+Unit = Annotated[
+    str | None,
+    typer.Option(metavar="UNIT", help="Unit of the target on the page, such as EUR.", rich_help_panel=OUTPUT),
+]
+TABLES = (
+    "CSV (also .gz or .zip), Parquet, Arrow or Excel. Several files make one table. Use - for CSV on standard input."
+)
 
 LARGEST_SEED = 2**32 - 1
+CLOSE = 0.75
+"""From this share of equal letters on, a name may be meant for another."""
 
 
 def names_in(given: Iterable[str]) -> list[str]:
@@ -40,11 +81,34 @@ def columns_in(given: Iterable[str], names: Sequence[str]) -> list[str]:
 
 def levels_in(given: Iterable[str]) -> float | list[float]:
     """Return one level, or several, from text."""
-    try:
-        levels = [float(text) for text in names_in(given)]
-    except ValueError as error:
-        raise typer.BadParameter(f"a level is a number such as 0.9: {error}", param_hint="'--level'") from None
+    levels = []
+    for text in names_in(given):
+        try:
+            levels.append(float(text))
+        except ValueError:
+            raise typer.BadParameter(
+                f"A confidence level is a number such as 0.9, found {text!r}. Write --level 0.9.",
+                param_hint="'--level'",
+            ) from None
     return levels[0] if len(levels) == 1 else levels
+
+
+def tails_in(given: str | None) -> tuple[float, float] | None:
+    """Return two tails from text such as ``0.02,0.08``, None if there is none.
+
+    >>> tails_in("0.02,0.08")
+    (0.02, 0.08)
+    """
+    if given is None:
+        return None
+    try:
+        low, high = map(float, names_in([given]))
+    except ValueError:
+        raise typer.BadParameter(
+            f"Tails are two numbers with a comma between them, found {given!r}. Write --tails 0.02,0.08.",
+            param_hint="'--tails'",
+        ) from None
+    return low, high
 
 
 def preset_in(text: str) -> str | float:
@@ -60,7 +124,7 @@ def need_roles(target: str, others: Iterable[tuple[str | None, str]], names: Seq
     need_column(target, names, "--target", label)
     for name, what in others:
         if name == target:
-            raise ValueError(f"The target {target!r} is what is predicted: name another column for {what}.")
+            raise ValueError(f"{target!r} is the target. Name another column for {what}.")
         if name is not None:
             need_column(name, names, what, label)
 
@@ -70,16 +134,25 @@ def need_no_copy(target: str, features: Sequence[str], label: str) -> None:
     again = [name for name in features if re.fullmatch(rf"{re.escape(target)} \(\d+\)", name)]
     if again:
         raise ValueError(
-            f"{label} has a column {again[0]!r}, as a second {target!r} is called, which may give the target away: "
-            "leave it out by --drop, or rename it."
+            f"{label} has two columns {target!r}. The second one, {again[0]!r}, may contain the target. "
+            f"Drop it with --drop {shlex.quote(again[0])}, or rename it."
         )
+
+
+def close_names(name: str, names: Sequence[str]) -> list[str]:
+    """Return up to three names that are spelled nearly like this one, the closest first.
+
+    >>> close_names("Weight (kg)", ["weight kg", "height"]), close_names("Price", ["Service", "Carrier"])
+    (['weight kg'], [])
+    """
+    by_case = {own.lower(): own for own in names}
+    return [by_case[own] for own in difflib.get_close_matches(name.lower(), by_case, n=3, cutoff=CLOSE)]
 
 
 def need_column(name: str, names: Sequence[str], what: str, label: str) -> None:
     """Raise if a table has no such column, with the names that come near."""
     if name in names:
         return
-    by_case = {own.lower(): own for own in names}
-    near = [by_case[own] for own in difflib.get_close_matches(name.lower(), by_case, n=3, cutoff=0.5)]
-    hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"its columns are {listed(names, 10)}."
-    raise ValueError(f"{label} has no column {name!r} for {what}: {hint}")
+    near = close_names(name, names)
+    hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else f"Its columns are {listed(names, 10)}."
+    raise ValueError(f"{label} has no column {name!r} for {what}. {hint}")

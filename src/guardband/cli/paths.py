@@ -8,6 +8,9 @@ from pathlib import Path
 
 from guardband.data.files import STANDARD, need_room
 
+ENDING = ".guardband"
+"""How the name of a model file ends."""
+
 
 def need_writable(outputs: Sequence[Path | None], inputs: Sequence[str | Path]) -> None:
     """Raise unless each output can be written, is none of the files that are read, and none is written twice."""
@@ -15,14 +18,20 @@ def need_writable(outputs: Sequence[Path | None], inputs: Sequence[str | Path]) 
     for i, path in enumerate(paths):
         if not path.parent.is_dir() or (path.exists() and not path.is_file()):
             raise ValueError(
-                f"{path} is not a file in a folder that exists: make the folder, or write to another file."
+                f"{path} is not a file in a folder that exists. Make the folder, or write to another file."
             )
         if any(_is_same(path, own) for own in inputs if str(own) != STANDARD):
-            raise ValueError(f"{path} is read by this command, and would be lost: write to another file.")
+            raise ValueError(f"{path} is an input of this command and would be overwritten. Write to another file.")
         if any(_is_same(path, own) for own in paths[:i]):
-            raise ValueError(f"Two results would be written to {path}: give each a file of its own.")
+            raise ValueError(f"Two results would be written to {path}. Give each its own file.")
     for path in paths:
         _need_room(path)
+
+
+def need_model_first(command: str, model: Path, tables: Sequence[str]) -> None:
+    """Raise if a table stands where the model must, and the model among the tables."""
+    if model.suffix != ENDING and any(path.endswith(ENDING) for path in tables):
+        raise ValueError(f"The model comes first: guardband {command} MODEL TABLE.")
 
 
 def make_folder(path: Path) -> None:
@@ -30,7 +39,7 @@ def make_folder(path: Path) -> None:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ValueError(f"Results are written to a folder, which {path} cannot be: {error.strerror}.") from None
+        raise ValueError(f"{path} cannot be a folder for results: {error.strerror}. Choose another folder.") from None
 
 
 def _is_same(path: Path, other: str | Path) -> bool:
@@ -45,5 +54,9 @@ def _need_room(path: Path) -> None:
     try:
         need_room(path)
     except OSError as error:
-        words = f"{path} cannot be written: {error.strerror}." if error.strerror else str(error)
+        words = (
+            f"{path} cannot be written: {error.strerror}. Check your rights, or write to another file."
+            if error.strerror
+            else str(error)
+        )
         raise ValueError(words) from None

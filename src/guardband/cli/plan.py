@@ -3,32 +3,31 @@
 from __future__ import annotations
 
 import math
-import sys
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
 import typer
 
+from guardband.cli.bars import bars, has_blocks
 from guardband.cli.console import Speaker, table
-from guardband.cli.options import Json, Quiet
+from guardband.cli.help import DATA, PROMISE, TRAINING
+from guardband.cli.options import Json, Quiet, tails_in
+from guardband.cli.plan_tails import Tails, needed_by_tails, tell_tails
 from guardband.words import confidence_name, level_name
 
 SIZES = (50, 100, 200, 500, 1000, 2000, 5000, 10_000, 50_000)
 MOST_ROWS = 10**12
 SMALLEST = {"level": 1e-6, "delta": 1e-100, "epsilon": 1e-6}
 """Beyond these, floating point cannot tell the numbers of rows apart that a law asks for."""
-BAR = 30
-FULL, EIGHTHS = "█", "▏▎▍▌▋▊▉"
 
 
 @dataclass(frozen=True)
 class Promise:
     """What a number of calibration rows gives by one guarantee.
 
-    ``expected`` is coverage on average over calibrations, ``bound`` what it is at least for this one except with
-    probability delta, both None for the whole line; ``length`` is relative to the interval of exactly the level, for a
-    Gaussian response whose law is known but for the cut.
+    ``expected`` is coverage on average over calibration sets, ``bound`` what it is at least for yours except with
+    probability delta, both None for an infinite interval; ``length`` is the width relative to the interval of exactly
+    the level, for a Gaussian target whose law is known but for the cut.
     """
 
     guarantee: str
@@ -48,46 +47,131 @@ class Need:
     rows: int
 
 
+@dataclass(frozen=True)
+class GroupNeed(Need):
+    """How many calibration rows one promise needs in each group, and in all with the smallest group's share."""
+
+    in_all: int
+
+
 def plan(
-    level: Annotated[float, typer.Option(help="The confidence level.")] = 0.9,
-    delta: Annotated[float, typer.Option(help="The chance that a promise given the data may fail.")] = 0.1,
-    epsilon: Annotated[
-        float | None, typer.Option(help="How far below the level coverage given the data may lie.")
-    ] = None,
     rows: Annotated[
-        list[int] | None, typer.Option(min=1, max=MOST_ROWS, help="Calibration rows that you have; may be repeated.")
+        list[int] | None,
+        typer.Option(
+            metavar="NUMBER",
+            min=1,
+            max=MOST_ROWS,
+            help="Number of calibration rows that you have. Repeat the option to compare several.",
+            show_default="50 to 50,000",
+            rich_help_panel=DATA,
+        ),
+    ] = None,
+    level: Annotated[
+        float, typer.Option(metavar="LEVEL", help="Confidence level of the intervals.", rich_help_panel=PROMISE)
+    ] = 0.9,
+    delta: Annotated[
+        float,
+        typer.Option(
+            metavar="NUMBER",
+            help="Probability that a promise about your calibration rows may fail.",
+            rich_help_panel=PROMISE,
+        ),
+    ] = 0.1,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(
+            metavar="NUMBER",
+            help="How far coverage may lie below the level. Shows how many rows that needs.",
+            rich_help_panel=PROMISE,
+        ),
     ] = None,
     candidates: Annotated[
-        int, typer.Option(min=1, max=1_000_000, help="Networks that pav's rule of the paper picks from.")
+        int,
+        typer.Option(
+            metavar="NUMBER",
+            min=1,
+            max=1_000_000,
+            help="For the method pav with the paper's rule: number of networks to choose from.",
+            rich_help_panel=TRAINING,
+        ),
     ] = 10,
+    groups: Annotated[
+        int | None,
+        typer.Option(
+            metavar="NUMBER",
+            min=1,
+            max=1_000_000,
+            help="Number of groups that each have a promise of their own. Shows how many rows each needs.",
+            rich_help_panel=PROMISE,
+        ),
+    ] = None,
+    smallest_share: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE",
+            help="Share of all rows in the smallest group. Shows how many rows you need in all.",
+            show_default="one group's equal share",
+            rich_help_panel=PROMISE,
+        ),
+    ] = None,
+    tails: Tails = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Say how many calibration rows a promise needs, and what a number of rows can promise.
+    """Show how many calibration rows a promise needs, and what your rows can promise.
 
-    Calibration rows are those that fit holds out, a quarter of what it gets. More of them make coverage given the data
-    less random, so that a promise about it costs less length. No data are needed: the laws are exact.
+    guardband fit uses a quarter of the rows for calibration. More calibration rows make actual coverage more
+    predictable, and a strict guarantee then needs less extra width. The command needs no data, and its numbers are
+    exact.
 
-    Examples: `guardband plan --level 0.95 --delta 0.05 --epsilon 0.01`
+    Examples:
+
+    `guardband plan --level 0.95 --delta 0.05 --epsilon 0.01`
 
     `guardband plan --level 0.9 --rows 1000`
+
+    `guardband plan --level 0.9 --groups 12 --smallest-share 0.02`
     """
     speaker = Speaker(quiet, as_json)
     for (what, least), value in zip(SMALLEST.items(), (level, delta, epsilon), strict=True):
         if value is not None and 0 < value < least:
-            raise ValueError(f"--{what} must be at least {least:g}, found {value:g}.")
+            raise ValueError(f"--{what} must be at least {least:g}, found {value:g}. Use a larger number.")
+    if smallest_share is not None and not (groups and 0 < smallest_share <= 1):
+        raise ValueError(
+            f"--smallest-share must be above 0 and at most 1, and goes with --groups, found {smallest_share:g}. Use a "
+            "number such as 0.05, or remove it."
+        )
     needs = needed(level, delta, epsilon, candidates)
+    of_groups = needed_by_groups(level, delta, epsilon, groups, smallest_share) if groups else []
+    shares = tails_in(tails)
+    of_tails = needed_by_tails(*shares, delta) if shares else []
     sizes = sorted(set(rows)) if rows else list(SIZES)
     promises = [promise for n in sizes for promise in promised(level, delta, n)]
     percent, sure = level_name(level), confidence_name(delta)
     if epsilon is not None or not rows:
-        shown = table("promise", "method", "calibration rows", right=(2,), title=f"Rows needed for {percent}")
+        shown = table(
+            "promise", "method", "calibration rows", right=(2,), title=f"Calibration rows needed for {percent}"
+        )
         for need in needs:
             shown.add_row(need.promise, need.method, f"{need.rows:,}")
         speaker.tell(shown)
+    tell_tails(of_tails, speaker)
+    if groups:
+        share = smallest_share or 1 / groups
+        shown = table(
+            "promise", "method", "each group", "in all",
+            right=(2, 3), title=f"Calibration rows needed for {percent} in each of {groups:,} groups",
+        )  # fmt: skip
+        for own_need in of_groups:
+            shown.add_row(own_need.promise, own_need.method, f"{own_need.rows:,}", f"{own_need.in_all:,}")
+        speaker.tell(shown)
+        speaker.tell(
+            f"each group: calibration rows that every group needs. in all: calibration rows with which the smallest "
+            f"group, {level_name(share)} of all rows, has so many with probability 99%.\n"
+        )
     shown = table(
-        "rows", "guarantee", "rank", "expected", f"at least, {sure} sure", "length",
-        right=range(6), title=f"What calibration rows give for {percent}",
+        "rows", "guarantee", "must contain", "on average", f"{sure} sure", "width",
+        right=range(6), title=f"Coverage that calibration rows give for {percent}",
     )  # fmt: skip
     for own in promises:
         shown.add_row(
@@ -95,19 +179,25 @@ def plan(
         )
     speaker.tell(shown)
     speaker.tell(
-        "expected: coverage on average over calibrations. at least: that of the calibration that you get, except with "
-        f"probability {delta:.10g}. length: of the interval if the response is Gaussian, 1 for exactly {percent}.\n"
+        "must contain: the intervals are just wide enough to contain so many calibration rows. on average: coverage on "
+        f"average over calibration sets. {sure} sure: coverage is at least this for your calibration rows, except with "
+        f"probability {delta:.10g}. width: relative to intervals of exactly {percent}, for a Gaussian target.\n"
     )
     pac = [own for own in promises if own.guarantee == "pac"]
-    speaker.tell(f"Length of the pac interval ({sure} sure of at least {percent}) by calibration rows:")
-    speaker.tell(bars([(f"{own.rows:,}", own.length) for own in pac], ascii_only=not _has_blocks()))
+    speaker.tell(f"Width of intervals with guarantee pac ({sure} sure of at least {percent}), by calibration rows:")
+    speaker.tell(bars([(f"{own.rows:,}", own.length) for own in pac], ascii_only=not has_blocks()))
     speaker.tell_json(
         {
             "level": level,
             "delta": delta,
             "epsilon": epsilon,
             "candidates": candidates,
+            "groups": groups,
+            "smallest_share": smallest_share,
             "needs": [asdict(need) for need in needs],
+            "tails": shares,
+            "tail_needs": of_tails,
+            "group_needs": [asdict(need) for need in of_groups],
             "promises": [asdict(own) for own in promises],
         }
     )
@@ -143,6 +233,23 @@ def needed(level: float, delta: float, epsilon: float | None, candidates: int) -
     return needs
 
 
+def needed_by_groups(
+    level: float, delta: float, epsilon: float | None, groups: int, smallest_share: float | None
+) -> list[GroupNeed]:
+    """Return how many rows each promise needs if each group has its own; all groups share delta."""
+    from guardband import planning
+
+    sure, share = confidence_name(delta), smallest_share or 1 / groups
+    asked = [
+        ("finite intervals, on average", "conf-nn, marginal", planning.group_rows(level, groups)),
+        (f"finite intervals, {sure} sure", "conf-nn, pac", planning.group_rows(level, groups, delta)),
+    ]
+    if epsilon is not None:
+        least = f"at least {100 * (level - epsilon):.10g}%, {sure} sure"
+        asked.append((least, "conf-nn, marginal", planning.group_rows(level, groups, delta, epsilon)))
+    return [GroupNeed(what, method, rows, planning.rows_in_all(rows, share)) for what, method, rows in asked]
+
+
 def promised(level: float, delta: float, n: int) -> list[Promise]:
     """Return what n rows give by either guarantee."""
     from guardband.bands.levels import Levels
@@ -150,7 +257,7 @@ def promised(level: float, delta: float, n: int) -> list[Promise]:
 
     exact = Levels.of(level).values[0]
     if not 0 < delta < 1:
-        raise ValueError(f"delta must lie strictly between 0 and 1, found {delta}.")
+        raise ValueError(f"--delta must lie strictly between 0 and 1, found {delta}. Use a number such as 0.1.")
     ranks = {"marginal": marginal_rank(exact, n), "pac": pac_rank(exact, n, delta)}
     return [_promise(name, level, delta, n, rank) for name, rank in ranks.items()]
 
@@ -167,33 +274,8 @@ def _promise(name: str, level: float, delta: float, n: int, rank: int) -> Promis
     return Promise(name, n, rank, expected, coverage_bound(delta, rank, n), length)
 
 
-def bars(rows: Sequence[tuple[str, float | None]], ascii_only: bool) -> str:
-    """Return a bar for what each number exceeds 1 by, one line each; None is endless."""
-    longest = max((value - 1 for _, value in rows if value is not None), default=0.0) or 1.0
-    width = max(len(label) for label, _ in rows)
-    lines = []
-    for label, value in rows:
-        if value is None:
-            lines.append(f"{label:>{width}}  the whole line: too few rows")
-        else:
-            lines.append(f"{label:>{width}}  {value:.3f} {_bar(max(0.0, value - 1) / longest, ascii_only)}")
-    return "\n".join(lines)
-
-
-def _bar(share: float, ascii_only: bool) -> str:
-    if ascii_only:
-        return "#" * round(BAR * share)
-    whole, part = divmod(round(8 * BAR * share), 8)
-    return FULL * whole + (EIGHTHS[part - 1] if part else "")
-
-
-def _has_blocks() -> bool:
-    encoding = (sys.stdout.encoding or "ascii").lower()
-    return encoding.replace("-", "") == "utf8"
-
-
 def _share(value: float | None) -> str:
-    return "whole line" if value is None else f"{math.floor(1e4 * value) / 100:.2f}%"
+    return "infinite" if value is None else f"{math.floor(1e4 * value) / 100:.2f}%"
 
 
 def _length(own: Promise) -> Any:

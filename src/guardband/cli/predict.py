@@ -2,99 +2,128 @@
 
 from __future__ import annotations
 
+import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from guardband.cli.console import Speaker
-from guardband.cli.options import TABLES, Device, Json, Quiet, SheetName, levels_in
-from guardband.cli.paths import need_writable
+from guardband.cli.help import DATA, OUTPUT, PROMISE
+from guardband.cli.options import TABLES, Device, Json, ModelPath, Quiet, SheetName, levels_in
+from guardband.cli.paths import need_model_first, need_writable
 from guardband.words import listed
 
 if TYPE_CHECKING:
+    from guardband.cli.model_columns import Model
     from guardband.cli.stream import Inputs
     from guardband.data.disk import DiskTable
     from guardband.data.unlike import Unlike
-    from guardband.doors.table import IntervalRegressor
 
 
 def predict(
-    model_path: Annotated[Path, typer.Argument(metavar="MODEL", help="What fit wrote.")],
-    table_paths: Annotated[list[str], typer.Argument(metavar="TABLE...", help=TABLES)],
+    model_path: ModelPath,
+    table_paths: Annotated[
+        list[str], typer.Argument(metavar="TABLE...", help=f"Rows to predict. {TABLES}", rich_help_panel=DATA)
+    ],
+    sheet: SheetName = None,
+    level: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="LEVELS",
+            help="Other confidence levels: 0.8,0.9.",
+            show_default="the model's own",
+            rich_help_panel=PROMISE,
+        ),
+    ] = None,
+    device: Device = "auto",
     output: Annotated[
         str,
         typer.Option(
-            "--output", "-o", metavar="OUT", help="A .csv, .csv.gz, .parquet or .arrow file; - is standard output."
+            "--output",
+            "-o",
+            metavar="OUT",
+            help="File to write: .csv, .csv.gz, .parquet or .arrow. Use - for CSV on standard output.",
+            rich_help_panel=OUTPUT,
         ),
     ] = "-",
-    level: Annotated[
-        list[str] | None, typer.Option(metavar="LEVELS", help="Other confidence levels than the model's own: 0.8,0.9.")
-    ] = None,
     unlike: Annotated[
         bool,
-        typer.Option("--unlike", help="Add a column: in which columns a row is unlike all training rows."),
+        typer.Option(
+            "--unlike",
+            help="Add a column that names the columns in which a row is unlike all training rows.",
+            rich_help_panel=OUTPUT,
+        ),
     ] = False,
     no_formulas: Annotated[
         bool,
         typer.Option(
-            "--no-formulas", help="CSV only: put an apostrophe before text that a spreadsheet would run as a formula."
+            "--no-formulas",
+            help="For CSV: put an apostrophe before text that a spreadsheet would run as a formula.",
+            rich_help_panel=OUTPUT,
         ),
     ] = False,
-    sheet: SheetName = None,
-    device: Device = "auto",
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Add a point, a lower and an upper bound to every row of a table.
+    """Add a prediction, a lower and an upper bound to each row of a table.
 
-    The table keeps its columns and the order of its rows. It is read in batches, so that its size does not matter. The
-    output appears whole or not at all. A table needs the columns that the model was fitted on, by name, in any order.
-    Columns of text that fit got by --split-by may be absent.
+    The table needs the columns that the model learnt from, by name, in any order. It keeps its own columns and the
+    order of its rows. guardband reads it in pieces, and it may be larger than memory. The output file appears only when
+    it is complete.
 
-    Rows unlike all training rows are counted: a category or a missing value that training did not have, or a number
-    far outside. They get an interval too, but check them first.
+    guardband counts rows that are unlike all training rows: a new category, a missing value, or a number far outside.
+    They get an interval too. Check these rows first.
 
-    Example: `guardband predict sales.guardband new.csv -o new-with-intervals.csv`
+    Examples:
 
-    Several files of one table: `guardband predict sales.guardband part-*.parquet -o out.parquet`
+    `guardband predict sales.guardband new.csv -o new-with-intervals.csv`
 
-    In a pipe: `zcat new.csv.gz | guardband predict sales.guardband - > out.csv`
+    `guardband predict sales.guardband part-*.parquet -o out.parquet`
+
+    `zcat new.csv.gz | guardband predict sales.guardband - > out.csv`
     """
-    from guardband.cli.stream import Inputs
-    from guardband.data.disk import LATIN
-    from guardband.data.files import STANDARD
-    from guardband.data.several import open_tables, paths_in
-    from guardband.data.table_writer import format_of
-
     speaker = Speaker(quiet, as_json)
+    with speaker.doing("Starting"):
+        from guardband.cli.stream import Inputs
+        from guardband.data.disk import LATIN
+        from guardband.data.files import STANDARD
+        from guardband.data.several import open_tables, paths_in
+        from guardband.data.table_writer import format_of
+
     ending = format_of(output)
     if as_json and output == STANDARD:
-        raise ValueError("--json and the table cannot both go to standard output: write the table to a file by -o.")
+        raise ValueError("--json and the table cannot both go to standard output. Write the table to a file with -o.")
     if no_formulas and not ending.startswith(".csv"):
-        raise ValueError(f"--no-formulas is for CSV, and {output} is not: remove the option, or write a .csv file.")
+        raise ValueError(f"--no-formulas works for CSV only, and {output} is not CSV. Remove --no-formulas.")
     place = None if output == STANDARD else Path(output)
+    need_model_first("predict", model_path, table_paths)
     paths = paths_in(table_paths)
     need_writable((place,), (model_path, *paths))
     disk = open_tables(paths, sheet)
-    from guardband.doors.model_file import load
+    with speaker.doing("Loading PyTorch"):
+        from guardband.cli.model_columns import load_for_tables
 
-    model = load(model_path, device=device)
+        speaker.step(f"Loading {model_path}")
+        model = load_for_tables(model_path, device)
     inputs = Inputs.of(model, disk)
     if disk.dialect is not None and disk.dialect.is_latin:
-        speaker.note(f"Some text of {disk.label} is not UTF-8: {LATIN}")
+        reads = LATIN.replace("Latin-1.", "Latin-1 and writes UTF-8.") if ending.startswith(".csv") else LATIN
+        speaker.note(f"Some text of {disk.label} is not UTF-8: {reads}")
     for remark in disk.remarks:
         speaker.note(remark)
     if inputs.extra:
-        some = "1 column is" if len(inputs.extra) == 1 else f"{len(inputs.extra):,} columns are"
-        speaker.note(f"{some} no input of the model, and kept: {listed(inputs.extra)}.")
+        one = len(inputs.extra) == 1
+        some, them = ("1 column", "it") if one else (f"{len(inputs.extra):,} columns", "them")
+        speaker.note(f"The model does not use {some} of the table: {listed(inputs.extra)}. The output keeps {them}.")
     began = time.monotonic()
     levels = levels_in(level) if level else None
     found, added = _write(model, disk, inputs, levels, unlike, place, ending, no_formulas, speaker)
     seconds = time.monotonic() - began
     if place is not None:
-        speaker.note(f"{found.n:,} rows in {seconds:.1f} s: {place} has {', '.join(added)} beside its own columns.")
+        speaker.note(f"Predicted {found.n:,} rows in {seconds:.1f} s. {place} has the new columns {', '.join(added)}.")
     if found.count:
         speaker.warn(found.in_words(disk.place))
     speaker.tell_json(
@@ -110,7 +139,7 @@ def predict(
 
 
 def _write(
-    model: IntervalRegressor,
+    model: Model,
     disk: DiskTable,
     inputs: Inputs,
     level: Any,
@@ -127,14 +156,18 @@ def _write(
     from guardband.data.table_writer import open_writer
     from guardband.data.unlike import Unlike
 
-    separator = disk.dialect.separator if disk.dialect is not None else ","
+    separator, decimal_comma = ",", False
+    if disk.dialect is not None:
+        separator, decimal_comma = disk.dialect.separator, disk.dialect.writes_commas
     found, added = Unlike(), []
+    # Rows in the terminal are progress enough.
+    shown = replace(speaker, quiet=True) if place is None and sys.stdout.isatty() else speaker
 
     def write(path: Path | None) -> None:
         nonlocal found, added
         with (
-            open_writer(path, ending, separator, no_formulas) as writer,
-            speaker.progress("Predicting", disk.total, in_bytes=disk.is_text) as advance,
+            open_writer(path, ending, separator, no_formulas, decimal_comma) as writer,
+            shown.progress("Predicting", disk.total, in_bytes=disk.is_text) as advance,
         ):
             for until, done in predict_into(writer, model, disk, inputs, level, marks_unlike):
                 found = until

@@ -36,7 +36,7 @@ def _outcome() -> tuple[int, str]:
     try:
         show_warnings_in_one_line()
         if _is_nowhere():
-            return REFUSED, "The folder that this runs in was removed: change to another one."
+            return REFUSED, "The current folder was removed. Change to another one."
         from guardband.cli.app import app  # takes a moment, in which signals are heard
 
         code = app(standalone_mode=False)

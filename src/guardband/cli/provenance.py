@@ -20,7 +20,7 @@ def with_origin(
     """Return a document that also says which table, columns and rows the model was fitted on."""
     origin = {
         "target": rows.target,
-        "group": rows.group,
+        "report_by": rows.report_by,
         "time": rows.time,
         "weight": rows.weight,
         "split_by": list(rows.split_by),
@@ -30,7 +30,7 @@ def with_origin(
     }
     fitted = [
         ["Table", about["source"]],
-        ["Rows with a known outcome", f"{counts['read']:,}, split {origin['split']}"],
+        ["Rows with a target", f"{counts['read']:,}, split {origin['split']}"],
         *document["fitted"],
         ["Seconds of training", f"{about['seconds']:g}"],
     ]
@@ -59,5 +59,5 @@ def target_of(model_path: Path, given: str | None, features: list[str], names: t
     others = [name for name in names if name not in features]
     if len(others) == 1:
         return others[0]
-    hint = f"it may be one of {listed(others)}" if others else "the table has no columns but the model's inputs"
-    raise ValueError(f"{model_path} does not say which column it predicts: name it by --target ({hint}).")
+    hint = f"It may be one of {listed(others)}." if others else "The table has only the model's inputs."
+    raise ValueError(f"{model_path} does not say which column it predicts. {hint} Name it with --target.")

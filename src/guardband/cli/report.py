@@ -4,68 +4,127 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from guardband.cli.console import Speaker
-from guardband.cli.options import Json, Quiet
+from guardband.cli.help import DATA, OUTPUT
+from guardband.cli.options import TABLES, Author, Json, Quiet, SheetName, Title, Unit
 from guardband.cli.paths import make_folder, need_writable
 
 
 def report(
     source: Annotated[
-        Path, typer.Argument(metavar="RUN|MODEL", help="What fit wrote, or the folder of a reproduction.")
+        Path,
+        typer.Argument(
+            metavar="MODEL|RUN",
+            help="Model or rule that fit, calibrate or Python wrote, or folder that reproduce wrote.",
+            rich_help_panel=DATA,
+        ),
     ],
+    table_paths: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[TABLE...]", help=f"Rows with known true values. {TABLES}", rich_help_panel=DATA),
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", metavar="PAGE", help="The page; else the model's name with .html, or the run's."
+            "--output",
+            "-o",
+            metavar="PAGE",
+            help="Page to write.",
+            show_default="beside the model, or index.html in the folder",
+            rich_help_panel=OUTPUT,
         ),
     ] = None,
-    figures: Annotated[Path | None, typer.Option(help="A folder for the figures as SVG and PNG.")] = None,
+    figures: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Also write the figures as SVG and PNG files.", rich_help_panel=OUTPUT),
+    ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option(
+            "--target",
+            "-t",
+            metavar="COL",
+            help="Column with the true values.",
+            show_default="the column that the model predicts",
+            rich_help_panel=DATA,
+        ),
+    ] = None,
+    report_by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COL", help="Show coverage separately for each value of this column.", rich_help_panel=DATA
+        ),
+    ] = None,
+    time: Annotated[
+        str | None,
+        typer.Option(metavar="COL", help="Column with times, to show coverage over time.", rich_help_panel=DATA),
+    ] = None,
+    split_by: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLS",
+            help="Columns that name what rows belong to, if the model was told so in Python only.",
+            rich_help_panel=DATA,
+        ),
+    ] = None,
+    sheet: SheetName = None,
+    title: Title = None,
+    author: Author = None,
+    unit: Unit = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Draw the page of a model or of a reproduction again.
+    """Write the report page of a model, of a rule or of a reproduction.
 
-    A model keeps what its page shows: the check on rows that were set aside when it was fitted. For other rows see
-    guardband audit --report.
+    With a table, the page shows what its rows say about the promise. Without one, it shows the check on the test rows
+    that guardband fit set aside. A rule, and a model saved in Python, keep no check. Their page shows only the promise.
 
-    Example: `guardband report sales.guardband -o sales.html --figures figures`
+    Examples:
+
+    `guardband report sales.guardband -o sales.html --figures figures`
+
+    `guardband report sales.guardband later.csv -o later.html`
     """
     speaker = Speaker(quiet, as_json)
-    page, drawn = (_of_run if source.is_dir() else _of_model)(source, output, figures)
+    with speaker.doing(f"Loading {source}"):
+        from guardband.cli.model_page import judged_page, kept_page
+
+    tables = table_paths or []
+    roles: dict[str, Any] = {"target": target, "report_by": report_by, "time": time, "split_by": split_by or []}
+    if not tables and (idle := [name for name, value in {**roles, "sheet": sheet}.items() if value]):
+        option = idle[0].replace("_", "-")
+        raise ValueError(f"--{option} is about a table, and there is none. Name a table, or remove the option.")
+    heading = {name: text for name, text in {"title": title, "author": author, "unit": unit}.items() if text}
+    if source.is_dir():
+        if tables:
+            raise ValueError(f"{source} is a folder of a reproduction, and needs no table. Remove {tables[0]}.")
+        with speaker.doing(f"Loading {source}"):
+            page, drawn = _of_run(source, output, figures)
+    else:
+        shown = (judged_page(source, tables, sheet, speaker, **roles) if tables else kept_page(source)) | heading
+        with speaker.doing("Writing"):
+            page, drawn = _of_model(source, shown, output, figures, tables)
+        if tables:
+            speaker.tell(shown["sentence"])
     speaker.tell(f"Page: {page}")
     if figures is not None:
         speaker.tell(f"Figures: {len(drawn)} files in {figures}")
     speaker.tell_json({"page": str(page), "figures": [str(path) for path in drawn]})
 
 
-def _of_model(source: Path, output: Path | None, figures: Path | None) -> tuple[Path, list[Path]]:
-    from guardband.doors.model_file import read_certificate, read_report
-    from guardband.exceptions import ModelFileError
-    from guardband.report.document import promised
+def _of_model(
+    source: Path, document: dict[str, Any], output: Path | None, figures: Path | None, tables: list[str]
+) -> tuple[Path, list[Path]]:
     from guardband.report.page import write_report
-    from guardband.report.schema import checked
 
-    stored = read_report(source)
-    if stored is None:
-        raise ValueError(
-            f"{source} keeps no report, since it was not written by `guardband fit`: judge it on labelled rows by "
-            "`guardband audit MODEL TABLE --report PAGE`."
-        )
-    certificate = read_certificate(source)
-    # The page promises what the model does, whatever its stored report says.
-    own = {} if certificate is None else promised(certificate)
-    try:
-        document = checked({**checked(stored), **own})
-    except ModelFileError as error:
-        raise ModelFileError(f"{source}: {error}") from None
     page, drawn = output or source.with_suffix(".html"), []
     if output is None:
-        _need_no_link(page, "name the page by -o")
-    need_writable((page,), (source,))
+        _need_no_link(page, "Name the page with -o")
+    need_writable((page,), (source, *tables))
     if figures is not None:
         from guardband.report.figures import write_figures
 
@@ -82,10 +141,10 @@ def _of_run(source: Path, output: Path | None, figures: Path | None) -> tuple[Pa
 
     need_packages("experiments", "matplotlib", "pandas", "pyarrow")
     if not (source / "run.json").exists():
-        raise ValueError(f"{source} is no folder of `guardband reproduce`: it has no run.json.")
+        raise ValueError(f"{source} has no run.json. Name a folder that `guardband reproduce` wrote, or a model file.")
     need_writable((output,), (source / "run.json",))
     for path in sorted(source.rglob("*")):
-        _need_no_link(path, "replace it by what it leads to")
+        _need_no_link(path, "Replace it with the file itself")
     if figures is not None:
         make_folder(figures)
     Folder(source).about()
@@ -93,7 +152,7 @@ def _of_run(source: Path, output: Path | None, figures: Path | None) -> tuple[Pa
         page, _ = draw(Folder(source))
     except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:  # tables that no run has written
         raise ValueError(
-            f"{source} holds tables that are damaged ({error!r:.200}). Run `guardband reproduce` again in a new folder."
+            f"{source} contains damaged tables ({error!r:.200}). Run `guardband reproduce` again in a new folder."
         ) from None
     if output is not None:
         write_whole(output, lambda part: shutil.copyfile(page, part))
@@ -108,4 +167,4 @@ def _of_run(source: Path, output: Path | None, figures: Path | None) -> tuple[Pa
 def _need_no_link(path: Path, otherwise: str) -> None:
     """Raise if a file that nobody named is a link: a folder may come from a stranger, and lead to any file of ours."""
     if path.is_symlink():
-        raise ValueError(f"{path} is a link, and the file that it leads to could be lost: {otherwise}.")
+        raise ValueError(f"{path} is a link, and guardband could overwrite the file behind it. {otherwise}.")

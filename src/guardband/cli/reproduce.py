@@ -11,7 +11,9 @@ from typing import Annotated
 import typer
 
 from guardband.cli.console import Speaker
-from guardband.cli.options import LARGEST_SEED
+from guardband.cli.help import DATA, OUTPUT, TRAINING
+from guardband.cli.options import LARGEST_SEED, Device
+from guardband.cli.status import STATUS
 
 
 class Experiment(StrEnum):
@@ -27,22 +29,68 @@ class Experiment(StrEnum):
 
 
 def reproduce(
-    experiment: Annotated[Experiment, typer.Argument(help="Which of the paper's experiments, or all of them.")],
-    quick: Annotated[bool, typer.Option("--quick", help="A small version, in minutes; every figure says so.")] = False,
-    seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Seed of data, splits and training.")] = 0,
-    repetitions: Annotated[int | None, typer.Option(min=1, help="Repetitions, in place of 10 or 20.")] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, or any name that torch knows.")] = "auto",
+    experiment: Annotated[
+        Experiment,
+        typer.Argument(metavar="NAME", help=f"Experiment to run: {', '.join(Experiment)}.", rich_help_panel=DATA),
+    ],
     data_dir: Annotated[
-        Path | None, typer.Option(help="Folder of the real data; else $GUARDBAND_DATA, else they are downloaded.")
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Folder with the real data sets.",
+            show_default="$GUARDBAND_DATA, or a download",
+            rich_help_panel=DATA,
+        ),
     ] = None,
-    jobs: Annotated[int, typer.Option(min=1, help="Cells to run at a time, each in a process of its own.")] = 1,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the run.")] = Path("reproduction"),
+    quick: Annotated[
+        bool,
+        typer.Option(
+            "--quick", help="Run a small version that takes minutes. Every figure says so.", rich_help_panel=TRAINING
+        ),
+    ] = False,
+    seed: Annotated[
+        int,
+        typer.Option(
+            metavar="NUMBER",
+            min=0,
+            max=LARGEST_SEED,
+            help="Seed for data, splits and training.",
+            rich_help_panel=TRAINING,
+        ),
+    ] = 0,
+    repetitions: Annotated[
+        int | None,
+        typer.Option(
+            metavar="NUMBER",
+            min=1,
+            help="How often to repeat each experiment.",
+            show_default="10 or 20, as in the paper",
+            rich_help_panel=TRAINING,
+        ),
+    ] = None,
+    device: Device = "auto",
+    jobs: Annotated[
+        int,
+        typer.Option(
+            metavar="NUMBER", min=1, help="How many processes to run at the same time.", rich_help_panel=TRAINING
+        ),
+    ] = 1,
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", metavar="FOLDER", help="Folder for the results.", rich_help_panel=OUTPUT),
+    ] = Path("reproduction"),
 ) -> None:
-    """Run the paper's experiments, draw its figures and set our numbers beside the printed ones.
+    """Run the experiments of the paper, and compare the results with its numbers.
 
-    A run that was stopped goes on where it stopped: give the same command again. Results are written as CSV and
-    Parquet, figures as SVG and PNG, and all of it on one page, index.html.
+    The paper is Kivaranovic, Johnson & Leeb (2020). guardband writes tables as CSV and Parquet, figures as SVG and PNG,
+    and one page, index.html. If you stop a run, give the same command again to continue it.
+
+    Example:
+
+    `guardband reproduce simulation --quick -o reproduction`
     """
+    speaker = Speaker()
+    speaker.step("Loading PyTorch")
     from guardband.data.packages import need_packages
     from guardband.experiments.reproduce.cells import EXPERIMENTS, cells_of
     from guardband.experiments.reproduce.folder import Folder
@@ -50,8 +98,8 @@ def reproduce(
     from guardband.experiments.reproduce.run import machine, need_data, run
 
     need_packages("experiments", "matplotlib", "pandas", "pyarrow")
-    speaker = Speaker()
     about = machine(device)
+    STATUS.erase()
     cells = []
     for name in EXPERIMENTS if experiment is Experiment.all else (experiment.value,):
         own = cells_of([name], quick, repetitions)
@@ -60,7 +108,7 @@ def reproduce(
         except (FileNotFoundError, ModuleNotFoundError) as error:
             if experiment is not Experiment.all:
                 raise
-            speaker.tell(f"Left out: {name}. {error}")
+            speaker.tell(f"Skipped {name}: {error}")
         else:
             cells += own
     folder = Folder(output)
@@ -71,7 +119,7 @@ def reproduce(
     try:
         run(cells, folder, seed=seed, device=device, data_dir=data_dir, jobs=jobs)
     except KeyboardInterrupt:
-        speaker.tell(f"Stopped. The same command goes on from the last finished cell in {output}.")
+        speaker.tell(f"Stopped. To continue, give the same command again. Finished results are in {output}.")
         raise typer.Exit(130) from None
     page, claims = report(folder)
     for claim in claims:

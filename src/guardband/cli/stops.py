@@ -13,7 +13,7 @@ from types import FrameType, TracebackType
 from typing import Any, Self
 
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
-STOPPED_WORDS = "stopped; nothing half-written is left behind."
+STOPPED_WORDS = "stopped. No half-written file is left behind."
 
 
 def hear_signals() -> None:

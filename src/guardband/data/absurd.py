@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from guardband.data.row_numbers import Rows, known_as
 from guardband.data.transforms import instead
 from guardband.exceptions import TargetWarning, warn
+from guardband.words import number
 
 LARGEST_SHARE = 0.01
 """At most this share of rows can be absurd: more of them belong to the target."""
@@ -51,7 +52,7 @@ def warn_of_absurd(y: NDArray[np.float64], wrong: Rows, rows: Rows, trains: bool
     if len(wrong) == 0:
         return
     shown = zip(wrong[:SHOWN], known_as(rows[wrong]), strict=False)
-    values = ", ".join(f"{y[i]:g} in row {row}" for i, row in shown)
+    values = ", ".join(f"{number(y[i])} in row {row}" for i, row in shown)
     more = f" and {len(wrong) - SHOWN:,} more" if len(wrong) > SHOWN else ""
     them, they_are, rows_are = ("it", "it is", "row") if len(wrong) == 1 else ("them", "they are", "rows")
     kind = "training" if trains else "calibration"

@@ -17,7 +17,7 @@ from itertools import islice
 from typing import IO, TYPE_CHECKING, cast
 
 from guardband.data.damage import reason_of
-from guardband.data.text_cells import decoded
+from guardband.data.text_cells import DECIMAL_COMMA, FINITE, decoded
 from guardband.data.zip_file import DAMAGED, ZIP, damaged, only_member
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ SEPARATORS = (",", ";", "\t", "|")
 HEAD = 1 << 20
 BLOCK = 4 << 20
 SNIFFED = 20
+COUNTED = 1000
+"""The decimal signs of so many rows say which one the file has."""
 LETTING_GO = 1.0
 GZIP = b"\x1f\x8b"
 BOM = b"\xef\xbb\xbf"
@@ -88,7 +90,7 @@ class Stream(io.RawIOBase):
 class Dialect:
     """How a file writes its rows, the names of its columns as they stand there, and whether its head is no UTF-8.
 
-    ``empty_lines`` counts those before the names.
+    ``empty_lines`` counts those before the names. ``writes_commas``: most of its numbers have a decimal comma.
     """
 
     separator: str
@@ -96,6 +98,7 @@ class Dialect:
     names: tuple[str, ...]
     is_latin: bool
     empty_lines: int
+    writes_commas: bool = False
 
     @property
     def decimal_comma(self) -> bool:
@@ -123,11 +126,23 @@ def sniff(head: bytes, label: str) -> Dialect:
     found = {separator: _records(rows, separator) for separator in SEPARATORS}
     best = max(SEPARATORS, key=lambda separator: _fitness(found[separator]))
     if not found[best]:
-        raise ValueError(f"{label} must begin with a line of column names, found a line that is too long for that.")
+        raise ValueError(
+            f"{label} has a first line that is too long for column names. Write column names into the first line."
+        )
     names = found[best][0]
     if encoding == "utf-8":
         names = [decoded(name.encode("latin-1")) for name in names]
-    return Dialect(best, encoding, tuple(names), encoding == "utf-8" and not _is_utf8(head), empty_lines)
+    is_latin = encoding == "utf-8" and not _is_utf8(head)
+    return Dialect(best, encoding, tuple(names), is_latin, empty_lines, _writes_commas(rows, best))
+
+
+def _writes_commas(text: str, separator: str) -> bool:
+    """Return whether more of the first numbers have a decimal comma than a point."""
+    if separator == ",":
+        return False
+    cells = [cell.strip() for record in _records(text, separator, COUNTED) for cell in record]
+    commas = sum(bool(re.match(DECIMAL_COMMA, cell)) for cell in cells if "," in cell)
+    return commas > sum(bool(re.match(FINITE, cell)) for cell in cells if "." in cell)
 
 
 def _is_utf8(head: bytes) -> bool:
@@ -193,11 +208,11 @@ def _in_words(message: str) -> str:
     return f"{reason_of(message)}. Correct the file, or write it again as CSV."
 
 
-def _records(text: str, separator: str) -> list[list[str]]:
+def _records(text: str, separator: str, most: int = SNIFFED) -> list[list[str]]:
     """Return the first rows, up to one with a field that is longer than the csv module takes."""
     records = []
     with suppress(csv.Error):
-        for record in islice(csv.reader(io.StringIO(text, newline=""), delimiter=separator), SNIFFED):
+        for record in islice(csv.reader(io.StringIO(text, newline=""), delimiter=separator), most):
             records.append(record)
     return [record for record in records if record]
 

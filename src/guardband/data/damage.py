@@ -34,8 +34,7 @@ def reading(label: str, kind: str | None = None) -> Iterator[None]:
         yield
     except MemoryError:
         raise UnreadableError(
-            f"{label} does not fit into memory, or says that it is larger than it is: take fewer rows, or write the "
-            "file again."
+            f"{label} does not fit into memory, or is damaged. Use fewer rows, or write the file again."
         ) from None
     except (
         *(pa.ArrowException, OSError, UnicodeError, ArithmeticError, LookupError),

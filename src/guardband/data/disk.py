@@ -114,8 +114,7 @@ def open_table(path: str, sheet: str | None = None) -> DiskTable:
     found = _opened(path, sheet)
     if len(found.names) > MOST_COLUMNS:
         raise ValueError(
-            f"{found.label} has {len(found.names):,} columns, and guardband reads at most {MOST_COLUMNS:,}: leave some "
-            "out."
+            f"{found.label} has {len(found.names):,} columns, but guardband reads at most {MOST_COLUMNS:,}. Drop some."
         )
     return found
 
@@ -131,7 +130,7 @@ def _opened(path: str, sheet: str | None) -> DiskTable:
     if not file.exists():
         raise FileNotFoundError(f"There is no table at {path}: check the path.")
     if not file.is_file():
-        raise ValueError(f"A table must be a file, found {path}, which is read once: pass it by standard input, as -.")
+        raise ValueError(f"{path} can be read only once, and a table is read twice. Pass it by standard input, as -.")
     with file.open("rb") as opened:
         start = opened.read(8)
         if start.startswith(OLD_EXCEL) or (start.startswith(ZIP) and is_workbook(opened, path)):
@@ -244,14 +243,14 @@ def _columnar(
     import pyarrow as pa
 
     if not names:
-        raise ValueError(f"{path} has no columns: write a table with some.")
+        raise ValueError(f"{path} has no columns. Write a table that has some.")
     renamed = pa.schema(list(zip(names, schema.types, strict=True)))
     return DiskTable(str(path), names, rows, None, read, plain_schema(renamed), kind=kind)
 
 
 def _need_unchanged(found: pa.Schema, known: pa.Schema, path: Path) -> None:
     if not found.equals(known):
-        raise UnreadableError(f"{path} was changed while it was read: try again when it is written.")
+        raise UnreadableError(f"{path} was changed while guardband read it. Try again when it is complete.")
 
 
 def batch_rows(columns: int) -> int:
@@ -356,8 +355,8 @@ def _typed(name: str, column: Any, kind: Kind | None, disk: DiskTable, first_row
     held = own.value_type if types.is_dictionary(own) else own
     if types.is_nested(held) or types.is_interval(held) or isinstance(held, pa.BaseExtensionType):
         raise ValueError(
-            f"The column {name!r} holds {own}, and a cell must be a number, a text, a date or a boolean: take it apart "
-            "into columns, or leave it out."
+            f"The column {name!r} holds {own}, but cells must be numbers, text, dates or booleans. Split it into "
+            "columns, or remove it."
         )
     if types.is_float16(own):
         return column.cast(pa.float32())
@@ -411,11 +410,11 @@ def _need_moments(name: str, column: Any, kind: Any, disk: DiskTable, first_row:
     row = pc.index(pc.or_(pc.less(numbers, low), pc.greater(numbers, high)), True).as_py()
     if row >= 0:
         what = "span that is too long" if pa.types.is_duration(kind) else "date outside of the years 1 to 9999"
-        raise ValueError(f"The column {name!r} has a {what} in {disk.place(first_row + row + 1)}: correct it.")
+        raise ValueError(f"The column {name!r} has a {what} in {disk.place(first_row + row + 1)}. Correct it.")
 
 
 def _retyped(name: str, kind: Kind | None, found: str) -> str:
     held = "categories" if kind == "category" else f"{kind}s"
     return (
-        f"The column {name!r} held {held} when the model was fitted, found {found}: correct it, or fit the model again."
+        f"The column {name!r} held {held} when the model was fitted, found {found}. Correct it, or fit the model again."
     )

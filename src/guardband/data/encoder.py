@@ -122,14 +122,14 @@ class PlainNumbers:
         for column in table.columns:
             if column.kind == "category":
                 raise ValueError(
-                    f"A network of your own takes numbers only, found text in the column {column.name!r}: "
-                    "encode it first."
+                    f"The column {column.name!r} holds text, but a network of your own takes numbers only. "
+                    "Encode it first."
                 )
             missing = np.flatnonzero(np.isnan(numbers_from(column)))
             if len(missing):
                 raise ValueError(
-                    f"A network of your own takes no missing values, found NaN in the column {column.name!r} "
-                    f"at {rows_named(missing)}: impute it first."
+                    f"The column {column.name!r} has missing values (NaN) in {rows_named(missing)}, but a network of "
+                    "your own takes none. Fill them in, or remove these rows."
                 )
         return self.rows(table).astype(np.float32)
 

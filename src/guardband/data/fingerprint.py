@@ -51,8 +51,14 @@ def allowed_overlap(n: int, known: Prints, by_chance: bool = True) -> int:
     return math.ceil((twins + MOST_OVERLAP) * n)
 
 
-def refuse_overlap(prints: Prints, training: Prints, by_chance: bool = True) -> None:
-    """Raise if more rows stand among the training rows than twins explain.
+def refuse_overlap(
+    prints: Prints,
+    training: Prints,
+    by_chance: bool = True,
+    names: tuple[str, str] = ("calibration", "training"),
+    to_do: str = "Calibrate on rows that did not train the model.",
+) -> None:
+    """Raise if more rows stand among the training rows than twins explain; ``names`` says what the two are.
 
     If the rows are independent, a calibration row has a twin among the training rows about as often as a
     training row has: only what exceeds that share by more than ``MOST_OVERLAP`` tells of a leak.
@@ -61,8 +67,8 @@ def refuse_overlap(prints: Prints, training: Prints, by_chance: bool = True) -> 
     found = count_overlap(prints, training)
     if found > allowed:
         raise OverlapError(
-            f"Calibration rows must be new to the network, found {found} of {len(prints)} among its training rows "
-            f"(equal rows in the table explain at most {allowed}): calibrate on rows held out from fit."
+            f"{found:,} of {len(prints):,} {names[0]} rows also occur in the {names[1]} rows. Natural duplicates "
+            f"explain at most {allowed:,}. {to_do}"
         )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from guardband.bands.predicted import Context
 from guardband.data.entities import Entities, SplitBy, entities_from, entities_of_labels
 from guardband.data.fingerprint import Prints, fingerprints
 from guardband.data.repeats import RepeatRule, repeats_in
@@ -77,6 +78,10 @@ class LabelledRows:
             None if weight is None else weight[rows],
             None if entities is None else entities.take(rows),
         )
+
+    def known(self, context: Context) -> LabelledRows:
+        """Return the rows with what else a rule knows of them."""
+        return replace(self, table=replace(self.table, context=context))
 
     def one_of_each_entity(self) -> Rows:
         """Return one row of each entity, or all rows if they stand alone."""

@@ -41,6 +41,6 @@ def _need(size: int, share: float, what: str) -> None:
     there = memory()
     if there is not None and size > share * there:
         raise UnreadableError(
-            f"{what} need about {max(1, round(size / share / GIB)):,} GiB of memory, and this machine has "
-            f"{there / GIB:,.0f} GiB: take fewer rows or columns."
+            f"{what} need about {max(1, round(size / share / GIB)):,} GiB of memory, but this machine has "
+            f"{there / GIB:,.0f} GiB. Use fewer rows or columns."
         )

@@ -42,6 +42,9 @@ def paths_in(given: Sequence[str]) -> list[str]:
 
 def open_tables(paths: Sequence[str], sheet: str | None = None) -> DiskTable:
     """Return one table of one file or more; all must have the same columns, in any order."""
+    absent = [path for path in paths if path != STANDARD and not Path(path).exists()]
+    if len(paths) > 1 and absent:
+        raise FileNotFoundError(f"There is no table at {absent[0]}: check the path. Put names with spaces in quotes.")
     disks = [open_table(path, sheet) for path in paths]
     return disks[0] if len(disks) == 1 else _joined(disks)
 

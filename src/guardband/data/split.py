@@ -29,9 +29,10 @@ def split_rows(
         )
         return entities.rows_of(training), entities.rows_of(held_out)
     if n < FEWEST_ROWS:
+        found = f"n_samples={n}" if what == "rows" else f"{n}"  # scikit-learn asks for the name
         raise ValueError(
-            f"At least {FEWEST_ROWS} {what} are needed to split into training and calibration rows, found "
-            f"n_samples={n}."
+            f"At least {FEWEST_ROWS} {what} are needed to split into training and calibration rows, found {found}. "
+            "Add rows."
         )
     if calibration_size is None:
         return np.arange(n), np.arange(0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -12,6 +12,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from guardband.bands.predicted import Context
 from guardband.data.kinds import ONE_TEXT, Kind, doubt_in, kind_of_cells, kind_of_type
 from guardband.data.text_cells import DAY_US, MISSING, days, number_in
 from guardband.words import listed
@@ -53,6 +54,10 @@ class Column:
             return replace(self, decided=kind)
         return Column(self.name, numbers_from(self, kind), kind)
 
+    def take(self, rows: NDArray[np.intp]) -> Column:
+        """Return the column of some of the rows."""
+        return replace(self, values=self.values[rows])
+
     def take_row(self, row: int) -> Column:
         """Return the column of one row."""
         return replace(self, values=self.values[row : row + 1])
@@ -60,12 +65,16 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of equal length, and the index if the input has one; ``extra`` names columns that were not asked for."""
+    """Columns of equal length, and the index if the input has one; ``extra`` names columns that were not asked for.
+
+    ``context`` is what a rule may know of the rows besides their predictions.
+    """
 
     columns: tuple[Column, ...]
     n_rows: int
     index: Any = None
     extra: tuple[str, ...] = ()
+    context: Context = field(default_factory=Context)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -74,8 +83,9 @@ class Table:
 
     def take(self, rows: NDArray[np.intp]) -> Table:
         """Return the table of some of the rows."""
-        columns = tuple(replace(column, values=column.values[rows]) for column in self.columns)
-        return Table(columns, len(rows), None if self.index is None else self.index[rows], self.extra)
+        columns = tuple(column.take(rows) for column in self.columns)
+        index = None if self.index is None else self.index[rows]
+        return Table(columns, len(rows), index, self.extra, self.context.rows(rows))
 
     def settled(self) -> Table:
         """Return the table with every column read as what all rows say it is: then any part of it is that too."""
@@ -87,14 +97,16 @@ class Table:
         return replace(self, columns=tuple(column.read_as(kind) for column, kind in pairs))
 
 
-def read_table(X: Any, names: Sequence[str] | None = None, may_lack: Sequence[str] = ()) -> Table:
-    """Return any table-like input as a ``Table``; infinities and empty tables are refused.
+def read_table(
+    X: Any, names: Sequence[str] | None = None, may_lack: Sequence[str] = (), may_be_infinite: bool = False
+) -> Table:
+    """Return any table-like input as a ``Table``; empty tables are refused, and infinities unless they may be there.
 
     ``names`` are the columns to take of a data frame, in this order; those that it lacks are an error, and
     empty text if they are in ``may_lack``.
     """
     if hasattr(X, "toarray") and hasattr(X, "nnz"):
-        raise TypeError("X must be dense, found a sparse matrix: pass X.toarray().")
+        raise TypeError("X is a sparse matrix, and guardband takes dense ones. Pass X.toarray().")
     X = from_tensor(X)
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     extra: tuple[str, ...] = ()
@@ -106,9 +118,9 @@ def read_table(X: Any, names: Sequence[str] | None = None, may_lack: Sequence[st
         raise ValueError(f"Found array with 0 sample(s) (shape={shape}) while a minimum of 1 is required.")
     if not table.columns:
         raise ValueError(f"Found array with 0 feature(s) (shape={shape}) while a minimum of 1 is required.")
-    endless = [c.name for c in table.columns if _has_infinity(c)]
+    endless = [] if may_be_infinite else [c.name for c in table.columns if _has_infinity(c)]
     if endless:
-        raise ValueError(f"X must not contain infinity, found it in the column {listed(endless)}.")
+        raise ValueError(f"X contains infinity in the column {listed(endless)}. Correct these cells, or empty them.")
     return replace(table, extra=extra)
 
 
@@ -137,7 +149,7 @@ def refuse_huge(table: Table) -> None:
             if worst > LARGEST:
                 raise ValueError(
                     f"The column {column.name!r} holds {worst:g}, which is too large to compute with. Correct it, or "
-                    "leave the column out."
+                    "remove the column."
                 )
 
 
@@ -152,6 +164,21 @@ def take_columns(values: Any, names: Sequence[str]) -> Any:
     if not isinstance(frame, nw.DataFrame) or tuple(frame.columns) == tuple(names):
         return values
     return frame.select(list(names)).to_native()
+
+
+def column_named(values: Any, name: str, argument: str) -> Any:
+    """Return the column of a table that an argument of the user's names, as what it is; raise if there is none."""
+    frame = nw.from_native(values, eager_only=True, pass_through=True)
+    if not isinstance(frame, nw.DataFrame):
+        raise ValueError(
+            f"{argument}={name!r} names a column, and columns of these rows have no names. Pass one value for each row."
+        )
+    if name not in frame.columns:
+        raise ValueError(
+            f"X has no column {name!r}, as {argument} asks for. Its columns are {listed(frame.columns, 10)}. Name one "
+            "of them, or pass one value for each row."
+        )
+    return frame[name].to_native()
 
 
 def take_rows(values: Any, rows: NDArray[np.intp]) -> Any:
@@ -184,7 +211,7 @@ def numbers_from(column: Column, kind: Kind = "number") -> NDArray[np.float64]:
     if not column.has_cells:
         if kind == "date" and column.kind != "date" and not np.isnan(column.values).all():
             raise ValueError(
-                f"The column {column.name!r} held dates when the model was fitted, found numbers: pass dates."
+                f"The column {column.name!r} held dates when the model was fitted, but now holds numbers. Pass dates."
             )
         return column.values
     cells, read = column.values, partial(number_in, decimal_comma=True) if kind == "number" else ONE_TEXT[kind]
@@ -195,12 +222,12 @@ def numbers_from(column: Column, kind: Kind = "number") -> NDArray[np.float64]:
         known = {v: read(v) if isinstance(v, str) else np.nan if v is None else v for v in set(cells)}
     except ValueError as error:
         raise ValueError(
-            f"The column {column.name!r} held {kind}s when the model was fitted, found text: {error}. "
+            f"The column {column.name!r} held {kind}s when the model was fitted, but now {error}. "
             "Correct it, or fit the model again."
         ) from None
     numbers = np.array([known[v] for v in cells], dtype=np.float64)
     if np.isinf(numbers).any():
-        raise ValueError(f"X must not contain infinity, found it in the column {column.name!r}.")
+        raise ValueError(f"X contains infinity in the column {column.name!r}. Correct these cells, or empty them.")
     return numbers
 
 
@@ -208,7 +235,7 @@ def numbers_of_objects(values: NDArray[Any]) -> NDArray[np.float64]:
     """Return objects ``(n,)`` as numbers, NaN for what means missing; other text, dates and the like are an error."""
     column = _cells("y", values.tolist())
     if column.numbers_are == "date":
-        raise TypeError("dates have no unit of length")
+        raise TypeError("dates are not numbers")
     known = {v: np.nan if v is None else number_in(v) if isinstance(v, str) else v for v in set(column.values)}
     return np.array([known[v] for v in column.values], dtype=np.float64)
 

@@ -49,18 +49,21 @@ def format_of(path: str) -> str:
 
 
 @contextmanager
-def open_writer(path: Path | None, ending: str, separator: str = ",", no_formulas: bool = False) -> Iterator[Writer]:
-    """Open a file for a table, or standard output for None; ``no_formulas`` is for CSV alone."""
+def open_writer(
+    path: Path | None, ending: str, separator: str = ",", no_formulas: bool = False, decimal_comma: bool = False
+) -> Iterator[Writer]:
+    """Open a file for a table, or standard output for None; what follows the ending is for CSV alone."""
+    style = (separator, no_formulas, decimal_comma)
     if path is None:
-        yield CsvWriter(sys.stdout.buffer, separator, no_formulas)
+        yield CsvWriter(sys.stdout.buffer, *style)
         sys.stdout.buffer.flush()
     elif ending == ".csv":
         with path.open("wb") as file:
-            yield CsvWriter(file, separator, no_formulas)
+            yield CsvWriter(file, *style)
     elif ending == ".csv.gz":
         # No name and no time of day inside: the same rows give the same bytes.
         with path.open("wb") as file, gzip.GzipFile("", "wb", COMPRESSION, file, mtime=0) as packed:
-            yield CsvWriter(packed, separator, no_formulas)
+            yield CsvWriter(packed, *style)
     else:
         writer = ArrowWriter(path, parquet=ending == ".parquet")
         try:
@@ -70,15 +73,21 @@ def open_writer(path: Path | None, ending: str, separator: str = ",", no_formula
 
 
 class CsvWriter:
-    """Writes CSV, with quotes around those cells alone that need them; if asked, no cell is a formula."""
+    """Writes CSV, with quotes around those cells alone that need them; if asked, no cell is a formula.
 
-    def __init__(self, file: BinaryIO | gzip.GzipFile, separator: str, no_formulas: bool = False) -> None:
+    ``decimal_comma`` writes numbers with a comma in place of the point.
+    """
+
+    def __init__(
+        self, file: BinaryIO | gzip.GzipFile, separator: str, no_formulas: bool = False, decimal_comma: bool = False
+    ) -> None:
         self._file, self._separator, self._no_formulas = file, separator, no_formulas
+        self._decimal_comma = decimal_comma
         self.names: list[str] = []
 
     def write(self, table: pa.Table) -> None:
         """Write more rows, after the names of the columns."""
-        lines = csv_lines(table, self._separator, self._no_formulas) if len(table) else None
+        lines = csv_lines(table, self._separator, self._no_formulas, self._decimal_comma) if len(table) else None
         if not self.names:
             self.names = table.column_names
             names = [_harmless_name(name) for name in self.names] if self._no_formulas else self.names
@@ -89,7 +98,7 @@ class CsvWriter:
             self._file.write(lines)
 
 
-def csv_lines(table: pa.Table, separator: str, no_formulas: bool = False) -> memoryview:
+def csv_lines(table: pa.Table, separator: str, no_formulas: bool = False, decimal_comma: bool = False) -> memoryview:
     """Return the rows as lines of CSV; missing cells are empty."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -97,6 +106,8 @@ def csv_lines(table: pa.Table, separator: str, no_formulas: bool = False) -> mem
     texts = {name: _text(name, table[name]) for name in table.column_names}
     if no_formulas:
         texts = {name: _harmless(text, table[name].type) for name, text in texts.items()}
+    if decimal_comma:
+        texts = {name: _with_comma(text, table[name].type) for name, text in texts.items()}
     columns = [_quoted(text, separator) for text in texts.values()]
     lines = pc.binary_join_element_wise(*columns, separator, null_handling="replace", null_replacement="")
     ended = pc.binary_join_element_wise(lines, "", "\n")
@@ -111,8 +122,16 @@ def _text(name: str, column: Any) -> Any:
         return as_text(column.combine_chunks())
     except pa.ArrowNotImplementedError:
         raise ValueError(
-            f"The column {name!r} holds {column.type}, which CSV cannot: write Parquet or Arrow, or leave it out."
+            f"The column {name!r} holds {column.type}, which CSV cannot store. Write Parquet or Arrow, "
+            "or remove the column."
         ) from None
+
+
+def _with_comma(text: Any, kind: Any) -> Any:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return pc.replace_substring(text, ".", ",") if pa.types.is_floating(kind) or pa.types.is_decimal(kind) else text
 
 
 def _harmless(text: Any, kind: Any) -> Any:

@@ -33,7 +33,7 @@ def read_target(y: Any, n_rows: int, first_row: int = 0, may_miss: bool = False)
         raise ValueError("Complex data not supported: y must hold real numbers.")
     try:
         if array.dtype.kind in "mM":
-            raise TypeError("dates and durations have no unit of length")
+            raise TypeError("dates and durations are not numbers")
         values = numbers_of_objects(array) if array.dtype.kind in "OU" else array.astype(np.float64, copy=False)
     except (TypeError, ValueError) as error:
         raise ValueError(f"y must hold numbers, found {array.dtype} values: {error}.") from None
@@ -45,7 +45,7 @@ def read_target(y: Any, n_rows: int, first_row: int = 0, may_miss: bool = False)
     ):
         if holds.any():
             raise ValueError(
-                f"Input y contains {what}. It must be finite: see {rows_named(np.flatnonzero(holds) + first_row)}."
+                f"Input y contains {what} in {rows_named(np.flatnonzero(holds) + first_row)}. Correct or remove it."
             )
     return values
 
@@ -187,8 +187,8 @@ class Target:
     def _refuse_broken(self, y: Array) -> None:
         if not is_whole(y).all():
             raise ValueError(
-                f"With integer=True every target must be a whole number, and {_first(y, ~is_whole(y))} is not. Correct "
-                "the row, or do not ask for whole numbers."
+                f"With integer=True every target must be a whole number, but {_first(y, ~is_whole(y))} is not. Correct "
+                "the row, or use integer=False."
             )
 
 

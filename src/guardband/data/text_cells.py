@@ -19,8 +19,9 @@ FALSE = ("false", "no")
 FINITE = r"^[+-]?(\d+[.]?\d*|[.]\d+)([eE][+-]?\d+)?$"
 NUMBER = re.compile(rf"{FINITE}|^[+-]?(inf|infinity|nan)$", re.ASCII | re.IGNORECASE)
 CLOCK, ZONE = r"[ T]\d\d(:\d\d(:\d\d([.]\d{1,6})?)?)?", r"(Z|[+-]\d\d(:?\d\d)?)"
-DATE = re.compile(rf"\d{{4}}-\d\d-\d\d({CLOCK}{ZONE}?|[ T]\d\d:\d\d:\d\d[.]\d{{7,9}})?", re.ASCII)
-DECIMAL_COMMA = r"^([+-]?\d*),(\d+)$"
+ISO, DOTTED = r"\d{4}-\d\d-\d\d", r"\d{1,2}[.]\d{1,2}[.]\d{4}"
+DATE = re.compile(rf"({ISO}|{DOTTED})({CLOCK}{ZONE}?|[ T]\d\d:\d\d:\d\d[.]\d{{7,9}})?", re.ASCII)
+DECIMAL_COMMA = r"^([+-]?\d*),(\d+(?:[eE][+-]?\d+)?)$"
 DAY_US = 86_400e6
 
 
@@ -46,13 +47,16 @@ def boolean_in(text: str) -> float:
 
 
 def day_in(text: str) -> float:
-    """Return the days since 1970 that a trimmed text says.
+    """Return the days since 1970 that a trimmed text says. With dots between them, the day comes before the month.
 
-    >>> day_in("1970-01-02T12:00"), day_in("1970-01-02 01:00+01:00")
-    (1.5, 1.0)
+    >>> day_in("1970-01-02T12:00"), day_in("1970-01-02 01:00+01:00"), day_in("3.1.1970")
+    (1.5, 1.0, 2.0)
     """
     if not DATE.fullmatch(text):
-        raise ValueError(f"{text!r} is not a date such as 2024-12-31")
+        raise ValueError(f"{text!r} is not a date such as 2024-12-31 or 31.12.2024")
+    if re.match(DOTTED, text):
+        day, month, rest = text.split(".", 2)
+        text = f"{rest[:4]}-{month:0>2}-{day:0>2}{rest[4:]}"
     return days(datetime.datetime.fromisoformat(text))
 
 
@@ -87,10 +91,25 @@ def dates_in(cells: pa.Array, decimal_comma: bool) -> pa.Array:
     """Return the moments that trimmed cells say, all with a zone or all without one."""
     import pyarrow as pa
 
+    written = _with_hyphens(cells)
     for kind in (pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.timestamp("ns")):
         with suppress(pa.ArrowInvalid):
-            return cells.cast(kind)
-    return _cast(cells, pa.timestamp("us"))
+            return written.cast(kind)
+    try:
+        return _cast(written, pa.timestamp("us"))
+    except CellError as error:
+        raise CellError(error.index, cells[error.index].as_py()) from None
+
+
+def _with_hyphens(cells: pa.Array) -> pa.Array:
+    """Return dates such as 3.4.2021 as 2021-04-03, and any other cell as it is."""
+    import pyarrow.compute as pc
+
+    if not pc.any(pc.match_substring_regex(cells, f"^{DOTTED}")).as_py():
+        return cells
+    cells = pc.replace_substring_regex(cells, r"^(\d[.]\d{1,2}[.]\d{4})", r"0\1")
+    cells = pc.replace_substring_regex(cells, r"^(\d\d[.])(\d[.]\d{4})", r"\10\2")
+    return pc.replace_substring_regex(cells, r"^(\d\d)[.](\d\d)[.](\d{4})", r"\3-\2-\1")
 
 
 def is_number(cells: pa.Array, decimal_comma: bool) -> pa.Array:

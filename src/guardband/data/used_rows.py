@@ -29,4 +29,5 @@ class UsedRows:
     @property
     def has_labels(self) -> bool:
         """Whether the user said what rows belong to; otherwise it was found, if anything was."""
-        return self.training_entities is not None and self.repeat_rule is None
+        known = self.training_entities is not None or self.calibration_entities is not None
+        return known and self.repeat_rule is None

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Literal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,28 +17,81 @@ from guardband.bands.intervals import Intervals
 from guardband.bands.levels import Level
 from guardband.bands.pav_promise import PavRule
 from guardband.bands.predicted import Context, Predicted, PredictedInterval
+from guardband.bands.promise import Side
 from guardband.calibration.calibrated import Block, Calibrated, OnInsufficient
 from guardband.calibration.pav import Average
-from guardband.data.entities import entities_of_labels
-from guardband.data.table import from_tensor
+from guardband.calibration.rule import Rule
+from guardband.data.entities import Entities, entities_of_labels
+from guardband.data.grouping import BINS, Codes, Grouping, SmallGroups, columns_of_labels, group_names, named_columns
+from guardband.data.row_numbers import known_as
 from guardband.data.target import read_target
+from guardband.doors.band_columns import KINDS, BandColumns, Form, brought, with_axes
+from guardband.doors.band_rows import SORT, BandRows, KnownRows, LoadedRows
+from guardband.doors.groups import GroupOptions, grouped
+from guardband.doors.weights import Weighting, refuse_entities, weighted
 from guardband.methods.method import Guarantee, Method, Request
 from guardband.methods.registry import method_named
 from guardband.words import rows_named
 
+if TYPE_CHECKING:
+    from guardband.audit.audit import Audit
+
 Array = NDArray[np.float64]
 
 ROWS_AT_A_TIME = 2**15
+SWAP = 'Swap the arguments, or pass crossing="sort".'
 
 
-class BandCalibrator:
+class BandCalibrator(BandRows):
     """Turns predictions of any model into intervals with a guarantee.
 
-    ``fit`` takes held-out lower bounds, points and upper bounds, ``(n,)`` each, with their outcomes, and ``transform``
-    new ones. For pav they are ``(K, n)`` with one row per entry of ``taus``; for high-q one row per candidate. neg-ll
-    and bayes take a Gaussian, by ``fit_predicted``. Bounds that cross, lower > point or point > upper, are refused, or
-    with ``crossing="sort"`` put in order, at ``fit`` and at ``transform`` alike.
+    ``fit`` takes predictions of calibration rows with their true values, and ``transform`` new predictions. A
+    prediction is a lower bound, a point and an upper bound, ``(n,)`` each. Without a point it is halfway between the
+    bounds. A point alone does for ``method="conf-fw"``. For pav the arrays are ``(K, n)`` with one row per entry of
+    ``taus``; for high-q one row per candidate. neg-ll and bayes take a Gaussian, by ``fit_predicted``.
 
+    Parameters
+    ----------
+    method : str or Method, default "conf-nn"
+        How intervals are made. "conf-nn" scales the bounds about the point, "cqr" moves them, "conf-fw" gives all
+        rows one width.
+    confidence_level : float or sequence of float, default None
+        The share of new rows that must fall inside, 0.9 unless given. Several levels give several intervals.
+    alpha : float or sequence of float, default None
+        One minus the confidence level, in its place.
+    guarantee : {"marginal", "pac"} or Cut, default "marginal"
+        "marginal" promises the level on average over calibration sets. "pac" promises it for this calibration set,
+        except with probability ``delta``. Choose "pac" if you calibrate once and rely on the result.
+    delta : float, default None
+        How often a "pac" promise may fail over calibration sets, 0.1 unless given.
+    joint : bool, default False
+        Whether a "pac" promise holds for all levels at once.
+    side : {"both", "lower", "upper"}, default "both"
+        Which bound the promise is about. "upper" promises that true values lie at or below their upper bounds; lower
+        bounds are then infinite. Choose it if only one kind of miss matters.
+    tails : tuple of two floats, default None
+        The share of new rows that may lie below their intervals and the share that may lie above, such as
+        ``(0.02, 0.08)``. Each has a promise of its own. Give it in place of a confidence level.
+    taus : sequence of float, default None
+        For pav: the level of each row of the arrays.
+    rule : {"fixed-sequence", "nested", "paper"}, default None
+        For pav: how one of the intervals is chosen.
+    average : {"corollary", "sharp"}, default None
+        For pav: ask for average coverage, by this bound.
+    on_insufficient : {"inf", "raise"}, default "inf"
+        With too few calibration rows intervals are infinite, with a warning. "raise" raises an error instead.
+    crossing : {"raise", "sort"}, default "raise"
+        What to do if lower > point or point > upper: refuse, or put them in order. Holds for new rows too.
+    small_groups : {"inf", "pool"}, default "inf"
+        What becomes of groups with too few calibration rows. "inf" gives them infinite intervals and a warning. "pool"
+        gives all groups with few training rows one promise together; pass ``training_groups`` to ``fit``.
+    missing_groups : bool, default False
+        Whether rows whose group is missing are a group too. Otherwise they belong to none.
+    group_bins : int, default 5
+        How many ranges a group of many different numbers is divided into, by the training rows.
+
+    Examples
+    --------
     >>> rule = BandCalibrator("conf-nn", confidence_level=0.9)
     >>> rng = np.random.default_rng(0)
     >>> held_out = rng.standard_normal(999)
@@ -55,48 +111,93 @@ class BandCalibrator:
         guarantee: Guarantee = "marginal",
         delta: float | None = None,
         joint: bool = False,
+        side: Side = "both",
+        tails: Sequence[Level] | None = None,
         taus: Sequence[float] | None = None,
         rule: PavRule | None = None,
         average: Average | None = None,
         on_insufficient: OnInsufficient = "inf",
         crossing: Literal["raise", "sort"] = "raise",
+        small_groups: SmallGroups = "inf",
+        missing_groups: bool = False,
+        group_bins: int = BINS,
     ) -> None:
         if crossing not in ("raise", "sort"):
             raise ValueError(f"crossing must be 'raise' or 'sort', found {crossing!r}.")
-        self._request = Request.of(
-            confidence_level,
-            alpha,
-            guarantee=guarantee,
-            delta=delta,
-            joint=joint,
-            taus=taus,
-            rule=rule,
-            average=average,
-            on_insufficient=on_insufficient,
-        )
+        options = {
+            "confidence_level": confidence_level,
+            "alpha": alpha,
+            "guarantee": guarantee,
+            "delta": delta,
+            "joint": joint,
+            "side": side,
+            "tails": tails,
+            "taus": taus,
+            "rule": rule,
+            "average": average,
+            "on_insufficient": on_insufficient,
+        }
+        self._request = Request.of(**options)
         self._method = method_named(method)
         self._method.check(self._request)
         self._rule = self._method.rule(self._request)
         self._crossing = crossing
+        how = {"small_groups": small_groups, "missing_groups": missing_groups, "group_bins": group_bins}
+        self._group_options, self._grouping, self._weighting = GroupOptions.of(how), None, None
+        self.arguments = {"method": self._method, **options, "crossing": crossing, **how}
         self._calibrated: Calibrated | None = None
         self._candidates = 0
+        self._known: KnownRows | LoadedRows | None = None
 
     def fit(
         self,
-        lower: ArrayLike,
-        point: ArrayLike,
-        upper: ArrayLike,
+        lower: ArrayLike | None,
+        point: ArrayLike | None,
+        upper: ArrayLike | None,
         y: ArrayLike,
         *,
         context: Context | None = None,
         entities: ArrayLike | None = None,
+        groups: Any = None,
+        training_groups: Any = None,
+        weights: ArrayLike | None = None,
+        max_weight: float | None = None,
     ) -> BandCalibrator:
-        """Calibrate on held-out predictions and outcomes that no training has seen.
+        """Calibrate on predictions and true values of rows that no training has seen.
 
-        ``context`` is what else is known of the rows, for a guarantee of your own that uses it. ``entities``, ``(n,)``,
-        labels rows that belong together, such as those of one patient: the promise is then for a new row of a new one.
+        ``save``, ``audit`` and ``report`` look at these arrays again: do not change them before.
+
+        Parameters
+        ----------
+        lower : array of shape (n,) or (K, n), or None
+            The lower bounds of the calibration rows. None for a prediction alone, or if ``side="upper"``.
+        point : array of shape (n,) or (K, n), or None
+            Their predictions. None means halfway between the bounds.
+        upper : array of shape (n,) or (K, n), or None
+            Their upper bounds. None for a prediction alone, or if ``side="lower"``.
+        y : array of shape (n,)
+            Their true values.
+        context : Context, default None
+            What else is known of the rows, for a guarantee of your own that uses it.
+        entities : array of shape (n,), default None
+            What each row belongs to, such as a patient. The promise is then for a new row of a new one.
+        groups : array of shape (n,) or (n, J), default None
+            The group of each row, such as its district. Each group then has a promise of its own. Several columns make
+            groups that overlap: every value of each is one. Of several columns of True and False each is one group.
+        training_groups : array of shape (n1,) or (n1, J), default None
+            The groups of the training rows. They fix which groups there are, the ranges of numbers, and which groups
+            are pooled.
+        weights : array of shape (n,), default None
+            How much likelier each row is among the rows to predict than among the calibration rows, up to a factor.
+            Use them if the rows to predict come from another population. ``transform`` then needs weights too.
+        max_weight : float, default None
+            A bound on the weight of any row. ``guarantee="pac"`` needs it, and new rows then need no weights.
         """
-        return self.fit_predicted(_interval(lower, point, upper), y, context=context, entities=entities)
+        form, predicted = brought(lower, point, upper, self._request.side)
+        found = self._learn_groups(groups, training_groups, len(predicted))
+        weighting = Weighting.of(weights, max_weight)
+        context = self._with_weights(context, weighting, None, weights, len(with_axes(predicted)))
+        return self._fit(form, with_axes(predicted), y, context, entities, found, weighting=weighting)
 
     def fit_predicted(
         self,
@@ -105,35 +206,129 @@ class BandCalibrator:
         *,
         context: Context | None = None,
         entities: ArrayLike | None = None,
+        groups: Any = None,
+        training_groups: Any = None,
+        weights: ArrayLike | None = None,
+        max_weight: float | None = None,
     ) -> BandCalibrator:
-        """Calibrate on predictions of any kind, such as a ``PredictedGaussian``: each part ``(n,)`` or ``(K, n)``."""
-        predicted = _with_axes(predicted)
-        response = read_target(y, len(predicted))
-        context = context or Context()
-        context.check(self._rule.uses, len(predicted), self._rule.method)
-        on_insufficient = self._request.on_insufficient
-        if entities is None:
-            blocks = self._blocks(predicted, response, context)
-            self._calibrated = Calibrated.from_blocks(self._rule, blocks, on_insufficient=on_insufficient)
-        else:
-            block, together = (self._ordered(predicted), response, context), entities_of_labels(entities, len(response))
-            self._calibrated = Calibrated.from_entities(self._rule, block, together, on_insufficient=on_insufficient)
-        self._candidates = predicted.candidates
-        return self
+        """Calibrate on predictions of any kind, such as a ``PredictedGaussian``: each part ``(n,)`` or ``(K, n)``.
+
+        Parameters
+        ----------
+        predicted : Predicted
+            The predictions of the calibration rows; each part has the shape (n,) or (K, n).
+        y : array of shape (n,)
+            The true values.
+        context : Context, default None
+            What else is known of the rows, such as their group. Only for a guarantee of your own that uses it.
+        entities : array of shape (n,), default None
+            A label for each row, equal for rows that belong together, such as those of one patient. The promise is
+            then for a new patient.
+        groups : array of shape (n,) or (n, J), default None
+            The group of each row, as for ``fit``.
+        training_groups : array of shape (n1,) or (n1, J), default None
+            The groups of the training rows, as for ``fit``.
+        weights : array of shape (n,), default None
+            How much likelier each row is among the rows to predict, as for ``fit``.
+        max_weight : float, default None
+            A bound on the weight of any row, as for ``fit``.
+        """
+        axes = with_axes(predicted)
+        found = self._learn_groups(groups, training_groups, len(axes))
+        weighting = Weighting.of(weights, max_weight)
+        context = self._with_weights(context, weighting, None, weights, len(axes))
+        return self._fit(KINDS.get(type(predicted)), axes, y, context, entities, found, weighting=weighting)
+
+    def fit_table(
+        self,
+        X: Any,
+        y: Any,
+        columns: BandColumns,
+        *,
+        entities: Any = None,
+        split_by: Sequence[str] | None = None,
+        groups: str | Sequence[str] | Grouping | None = None,
+        training: Any = None,
+        weights: str | None = None,
+        max_weight: float | None = None,
+    ) -> BandCalibrator:
+        """Calibrate on a table whose columns hold predictions; a missing or infinite value in them is refused.
+
+        Parameters
+        ----------
+        X : table
+            Calibration rows, in a table with columns of predictions.
+        y : array of shape (n,)
+            Their true values.
+        columns : BandColumns
+            Which columns hold lower bound, prediction and upper bound.
+        entities : array of shape (n,), default None
+            A label for each row, equal for rows that belong together, such as those of one patient. The promise is
+            then for a new patient.
+        split_by : sequence of str, default None
+            The columns that ``entities`` were made of, to find them in other tables.
+        groups : str, sequence of str or Grouping, default None
+            The columns that make groups. Each group then has a promise of its own. The ``grouping`` of another rule
+            keeps its groups.
+        training : table, default None
+            The training rows, with the columns of ``groups``. They fix which groups there are.
+        weights : str, default None
+            The column that holds the weight of each row. Other tables must have it too, unless the guarantee is "pac".
+        max_weight : float, default None
+            A bound on the weight of any row. ``guarantee="pac"`` needs it.
+        """
+        matrix, found = columns.numbers_in(X), None
+        if isinstance(groups, Grouping):
+            found = groups, groups.of(named_columns(X, groups.column_names))
+        elif groups is not None:
+            names, first = group_names(groups), X if training is None else training
+            own = named_columns(first, names)
+            learnt = self._group_options.learn(
+                self._rule, own, tuple(names), len(matrix), are_training_rows=training is not None
+            )
+            found = learnt, learnt.of(named_columns(X, names))
+        weighting = Weighting.of(weights, max_weight)
+        context = self._with_weights(None, weighting, X, weights, len(matrix))
+        predicted = columns.predicted(matrix)
+        return self._fit(columns.form, predicted, y, context, entities, found, columns, split_by, weighting)
 
     def transform(
         self,
-        lower: ArrayLike,
-        point: ArrayLike,
-        upper: ArrayLike,
+        lower: ArrayLike | None,
+        point: ArrayLike | None,
+        upper: ArrayLike | None,
         *,
         confidence_level: Level | Sequence[Level] | None = None,
         alpha: Level | Sequence[Level] | None = None,
         context: Context | None = None,
+        groups: Any = None,
+        weights: ArrayLike | None = None,
     ) -> Intervals:
-        """Return the intervals of new predictions, at other levels if asked for."""
-        predicted = _interval(lower, point, upper)
-        return self.transform_predicted(predicted, confidence_level=confidence_level, alpha=alpha, context=context)
+        """Return the intervals of new predictions, at other levels if asked for.
+
+        Parameters
+        ----------
+        lower : array of shape (n,) or (K, n), or None
+            The lower bounds of new rows. None for a prediction alone.
+        point : array of shape (n,) or (K, n), or None
+            Their predictions. None means halfway between the bounds.
+        upper : array of shape (n,) or (K, n), or None
+            Their upper bounds. None for a prediction alone.
+        confidence_level : float or sequence of float, default None
+            Another confidence level, or several. None means the level given when the calibrator was made.
+        alpha : float or sequence of float, default None
+            One minus ``confidence_level``, for code that counts misses. Give one of the two.
+        context : Context, default None
+            What is known of the new rows, for a guarantee of your own that uses it.
+        groups : array of shape (n,) or (n, J), default None
+            The group of each row, if ``fit`` was given groups. A group that is not known there gets infinite
+            intervals, or those of the pooled groups.
+        weights : array of shape (n,), default None
+            The weight of each row, if ``fit`` was given weights and the guarantee is "marginal".
+        """
+        predicted = brought(lower, point, upper, self._request.side)[1]
+        levels = {"confidence_level": confidence_level, "alpha": alpha}
+        return self.transform_predicted(predicted, **levels, context=context, groups=groups, weights=weights)
 
     def transform_predicted(
         self,
@@ -142,31 +337,259 @@ class BandCalibrator:
         confidence_level: Level | Sequence[Level] | None = None,
         alpha: Level | Sequence[Level] | None = None,
         context: Context | None = None,
+        groups: Any = None,
+        weights: ArrayLike | None = None,
     ) -> Intervals:
-        """Return the intervals of new predictions of the kind that ``fit_predicted`` was given."""
-        calibrated = self._fitted().at(confidence_level, alpha)
-        predicted = _with_axes(predicted)
-        if predicted.candidates != self._candidates:
-            raise ValueError(f"Expected {self._candidates} band(s), as fit was given, found {predicted.candidates}.")
-        return calibrated.intervals(calibrated.ends(self._ordered(predicted), context or Context()))
+        """Return the intervals of new predictions of the kind that ``fit_predicted`` was given.
+
+        Parameters
+        ----------
+        predicted : Predicted
+            The predictions of new rows, of the kind given to ``fit_predicted``.
+        confidence_level : float or sequence of float, default None
+            Another confidence level, or several. None means the level given when the calibrator was made.
+        alpha : float or sequence of float, default None
+            One minus ``confidence_level``, for code that counts misses. Give one of the two.
+        context : Context, default None
+            What is known of the new rows, for a guarantee of your own that uses it.
+        groups : array of shape (n,) or (n, J), default None
+            The group of each row, if ``fit_predicted`` was given groups.
+        weights : array of shape (n,), default None
+            The weight of each row, if ``fit_predicted`` was given weights and the guarantee is "marginal".
+        """
+        calibrated = self.calibration_.at(confidence_level, alpha)
+        predicted = self._as_fitted(with_axes(predicted))
+        known = self._known_of(groups, len(predicted), context, weights)
+        return calibrated.intervals(calibrated.ends(self._ordered(predicted), known))
+
+    def audit(
+        self,
+        lower: ArrayLike | None,
+        point: ArrayLike | None,
+        upper: ArrayLike | None,
+        y: ArrayLike,
+        *,
+        group: Any = None,
+        time: Any = None,
+        entities: Any = None,
+        groups: Any = None,
+        weights: ArrayLike | None = None,
+        significance: float = 0.01,
+    ) -> Audit:
+        """Return what new predictions with known true values say of the promise.
+
+        Parameters
+        ----------
+        lower : array of shape (n,) or (K, n), or None
+            The lower bounds of test rows, as ``fit`` takes them. Test rows did not calibrate the rule.
+        point : array of shape (n,) or (K, n), or None
+            Their predictions.
+        upper : array of shape (n,) or (K, n), or None
+            Their upper bounds.
+        y : array of shape (n,)
+            Their true values.
+        group : array of shape (n,), default None
+            Coverage is shown for each of these values.
+        time : array of shape (n,), default None
+            Rows are put in this order to show coverage over time.
+        entities : array of shape (n,), default None
+            What each row belongs to, if ``fit`` was told so.
+        groups : array of shape (n,) or (n, J), default None
+            The group of each row that has a promise of its own, if ``fit`` was given groups.
+        weights : array of shape (n,), default None
+            The weight of each row, if ``fit`` was given weights and the guarantee is "marginal".
+        significance : float, default 0.01
+            How often rows that keep the promise may be called broken.
+        """
+        from guardband.audit.audit import audit
+
+        sides = {"group": group, "time": time, "entities": entities, "groups": groups, "weights": weights}
+        return audit(self._evidence(lower, point, upper, y, **sides), significance)
+
+    def report(
+        self,
+        path: str | PathLike[str],
+        lower: ArrayLike | None = None,
+        point: ArrayLike | None = None,
+        upper: ArrayLike | None = None,
+        y: ArrayLike | None = None,
+        *,
+        group: Any = None,
+        time: Any = None,
+        entities: Any = None,
+        groups: Any = None,
+        weights: ArrayLike | None = None,
+        significance: float = 0.01,
+        title: str = "",
+        author: str = "",
+        unit: str = "",
+    ) -> Path:
+        """Write the page of the rule and return its path; with predictions and true values it shows their audit.
+
+        Parameters
+        ----------
+        path : str or path
+            The HTML file to write.
+        lower : array of shape (n,) or (K, n), default None
+            The lower bounds of test rows, as ``fit`` takes them. Without test rows the page shows the promise
+            alone.
+        point : array of shape (n,) or (K, n), default None
+            Their predictions.
+        upper : array of shape (n,) or (K, n), default None
+            Their upper bounds.
+        y : array of shape (n,), default None
+            Their true values.
+        group : array of shape (n,), default None
+            A group for each row. Coverage is shown for each group.
+        time : array of shape (n,), default None
+            The time of each row, to look for changes over time.
+        entities : array of shape (n,), default None
+            What each row belongs to, if you gave ``entities`` to ``fit``.
+        groups : array of shape (n,) or (n, J), default None
+            The group of each row that has a promise of its own, if you gave ``groups`` to ``fit``.
+        weights : array of shape (n,), default None
+            The weight of each row, if you gave ``weights`` to ``fit`` and the guarantee is "marginal".
+        significance : float, default 0.01
+            How often a model that keeps its promise may be called broken. Lower it if a false alarm is expensive.
+        title : str, default ""
+            The heading of the page. Without one, the page names the confidence level and the target.
+        author : str, default ""
+            Who made the page. It stands beside the date.
+        unit : str, default ""
+            The unit of the target, such as "EUR". It stands behind predictions, interval ends and widths.
+        """
+        from guardband.report.document import document
+        from guardband.report.heading import Heading
+        from guardband.report.page import write_report
+
+        evidence = None
+        if y is not None or not lower is point is upper is None:
+            sides = {"group": group, "time": time, "entities": entities, "groups": groups, "weights": weights}
+            evidence = self._evidence(lower, point, upper, y, **sides)
+        return write_report(document(self, evidence, significance, Heading(title, author, unit)), Path(path))
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the rule to one file; ``gb.load(path)`` and the command line read it.
+
+        Parameters
+        ----------
+        path : str or path
+            The file to write.
+        """
+        from guardband.doors.model_file import save
+
+        save(self, path)
+
+    @classmethod
+    def restored(
+        cls,
+        arguments: Mapping[str, Any],
+        known: LoadedRows,
+        like: Predicted,
+        calibrate: Callable[[Rule], Calibrated],
+        grouping: Grouping | None = None,
+        weighting: Weighting | None = None,
+    ) -> BandCalibrator:
+        """Return a rule from a file; ``like`` is a prediction of one row, ``calibrate`` restores the calibration.
+
+        Parameters
+        ----------
+        arguments : dict
+            The arguments of the constructor.
+        known : object
+            What the file keeps of the calibration rows.
+        like : Predicted
+            A prediction of one row, of the kind given to ``fit``.
+        calibrate : function
+            Returns the calibration of a rule.
+        grouping : object, default None
+            The groups that have a promise of their own.
+        weighting : object, default None
+            Where the weights of rows come from.
+        """
+        made = cls(**arguments)
+        made._ordered(like)  # which refuses another number of candidates than the method takes
+        rule = weighted(grouped(made._rule, grouping), weighting)
+        made._calibrated, made._candidates = calibrate(rule), like.candidates
+        made._known, made._grouping, made._weighting = known, grouping, weighting
+        return made
+
+    def _repr_html_(self) -> str:
+        from guardband.doors.shown import band_calibrator_html
+
+        certificate = None if self._calibrated is None else self.certificate
+        return band_calibrator_html(certificate, self._method.name, self._request)
 
     @property
     def certificate(self) -> Certificate:
         """What is promised."""
-        return self._fitted().certificate
+        return self.calibration_.certificate
 
-    def _fitted(self) -> Calibrated:
+    @property
+    def calibration_(self) -> Calibrated:
+        """The calibrated rule."""
         if self._calibrated is None:
             raise NotFittedError("This BandCalibrator is not calibrated yet: call fit first.")
         return self._calibrated
 
-    def _blocks(self, predicted: Predicted, y: Array, context: Context) -> Iterator[Block]:
+    def _fit(
+        self,
+        form: Form | None,
+        predicted: Predicted,
+        y: ArrayLike,
+        context: Context | None,
+        entities: Any,
+        groups: tuple[Grouping, Codes] | None,
+        columns: BandColumns | None = None,
+        split_by: Sequence[str] | None = None,
+        weighting: Weighting | None = None,
+    ) -> BandCalibrator:
+        response = read_target(y, len(predicted))
+        grouping, codes = groups or (None, None)
+        rule, context = weighted(grouped(self._rule, grouping), weighting), _with_group(context, codes)
+        context.check(rule.uses, len(predicted), rule.method)
+        on_insufficient, together = self._request.on_insufficient, None
+        hint = SWAP if columns is None else SORT
+        if entities is None:
+            blocks = self._blocks(predicted, response, context, hint)
+            calibrated = Calibrated.from_blocks(rule, blocks, on_insufficient=on_insufficient)
+        else:
+            together = entities if isinstance(entities, Entities) else entities_of_labels(entities, len(response))
+            refuse_entities(together, weighting)
+            block = (self._ordered(predicted, 0, hint), response, context)
+            calibrated = Calibrated.from_entities(rule, block, together, on_insufficient=on_insufficient)
+        if form is not None and columns is None:
+            columns = BandColumns.default(form, predicted.candidates)
+        self._calibrated, self._candidates = calibrated, predicted.candidates
+        self._grouping, self._weighting = grouping, weighting
+        self._known = KnownRows(columns, predicted, response, together, split_by)
+        return self
+
+    def _learn_groups(self, groups: Any, training: Any, n: int) -> tuple[Grouping, Codes] | None:
+        """Return the groups that labels name, of training rows if there are any, and those of the n rows."""
+        if groups is None:
+            if training is not None:
+                raise ValueError("training_groups says nothing of the calibration rows. Pass groups= too.")
+            return None
+        own = columns_of_labels(groups, n)
+        first = own if training is None else columns_of_labels(training, len(training))
+        learnt = self._group_options.learn(self._rule, first, None, n, are_training_rows=training is not None)
+        return learnt, learnt.of_labels(groups, n)
+
+    def _with_weights(
+        self, context: Context | None, weighting: Weighting | None, X: Any, weights: Any, n: int
+    ) -> Context:
+        """Return what is known of n calibration rows, with their weights."""
+        own = context or Context()
+        return own if weighting is None else replace(own, weight=weighting.of_calibration(X, n, weights))
+
+    def _blocks(self, predicted: Predicted, y: Array, context: Context, hint: str) -> Iterator[Block]:
         """Give a part at a time, which stays in the cache: only the scores of all rows are in memory."""
         for start in range(0, len(y), ROWS_AT_A_TIME):
             rows = slice(start, start + ROWS_AT_A_TIME)
-            yield self._ordered(predicted.rows(rows), start), y[rows], context.rows(rows)
+            yield self._ordered(predicted.rows(rows), start, hint), y[rows], context.rows(rows)
 
-    def _ordered(self, predicted: Predicted, first_row: int = 0) -> Predicted:
+    def _ordered(self, predicted: Predicted, first_row: int = 0, hint: str = SWAP) -> Predicted:
         """Return the candidates in the order that the rule expects."""
         order = self._method.order(self._request, predicted.candidates)
         if order != list(range(len(order))):
@@ -174,21 +597,18 @@ class BandCalibrator:
         if self._crossing == "sort" and isinstance(predicted, PredictedInterval):
             bands = np.stack(predicted.parts)
             return PredictedInterval(*np.where(np.isnan(bands).any(0), bands, np.sort(bands, axis=0)))
-        refuse_faults(predicted, first_row, 'Swap the arguments, or pass crossing="sort".')
+        refuse_faults(predicted, first_row, hint)
+        return predicted
+
+    def _as_fitted(self, predicted: Predicted) -> Predicted:
+        if predicted.candidates != self._candidates:
+            raise ValueError(f"Expected {self._candidates} band(s), as fit was given, found {predicted.candidates}.")
         return predicted
 
 
-def _interval(lower: ArrayLike, point: ArrayLike, upper: ArrayLike) -> PredictedInterval:
-    return PredictedInterval(*(np.asarray(from_tensor(side), dtype=np.float64) for side in (lower, point, upper)))
-
-
-def _with_axes(predicted: Predicted) -> Predicted:
-    """Return a prediction with all of its axes, ``(n,) or (K, n) -> (1, K, n)`` each."""
-    parts = [np.asarray(from_tensor(part), dtype=np.float64) for part in predicted.parts]
-    shapes = [part.shape for part in parts]
-    if len(set(shapes)) > 1 or parts[0].ndim not in (1, 2) or parts[0].size == 0:
-        raise ValueError(f"{predicted.what} must have one shape (n,) or (K, n), n > 0, found {shapes}.")
-    return type(predicted)(*(np.atleast_2d(part)[None] for part in parts))
+def _with_group(context: Context | None, codes: Codes | None) -> Context:
+    context = context or Context()
+    return context if codes is None else replace(context, group=codes)
 
 
 def refuse_faults(predicted: Predicted, first_row: int = 0, hint: str | None = None) -> None:
@@ -198,5 +618,5 @@ def refuse_faults(predicted: Predicted, first_row: int = 0, hint: str | None = N
     if len(rows):
         mend = hint if hint and isinstance(predicted, PredictedInterval) else predicted.hint
         raise ValueError(
-            f"{rule} must hold in every row, found {len(rows)} where it does not ({rows_named(rows)}). {mend}"
+            f"{rule} must hold in every row, found {len(rows)} where it does not ({rows_named(known_as(rows))}). {mend}"
         )

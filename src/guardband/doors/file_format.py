@@ -29,7 +29,9 @@ from guardband.data.files import write_whole
 from guardband.doors.stored import entries_of, schema_of
 from guardband.exceptions import MissingModelFileError, ModelFileError
 
-SCHEMA = 5
+SCHEMA = 6
+READS = (5, SCHEMA)
+"""Files of these versions: what came later has a default."""
 AGAIN = "Get the file again from whoever made it, or fit the model again."
 LONGEST_REASON = 300
 """Letters of a reason: it may quote what a file holds, which can be of any length."""
@@ -45,7 +47,7 @@ def write(path: str | os.PathLike[str], entries: Mapping[str, Any], tensors: Map
     """Write entries and tensors; the file appears whole or not at all."""
     place = Path(path)
     if place.is_dir() or not place.parent.is_dir():
-        raise OSError(f"A model is saved as a file in a folder that exists, found the path {place}.")
+        raise OSError(f"guardband cannot write a model to {place}. Name a file in a folder that exists.")
     versions = {"guardband": guardband.__version__, "torch": torch.__version__}
     text = json.dumps({"schema": SCHEMA, "written_by": versions, **entries}, sort_keys=True)
     entries_of(text)  # what could not be loaded is not written
@@ -74,7 +76,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Tensor
         raise ModelFileError(f"{path} is a safetensors file, but no guardband model. Check the path.")
     try:
         schema = schema_of(metadata["guardband"])
-        if schema != SCHEMA:
+        if schema not in READS:
             raise ModelFileError(_of_another_version(path, schema))
         if metadata.get("sha256") != checksum:
             raise ModelFileError(f"{path} was changed after it was written: its checksum does not match. {AGAIN}")

@@ -9,15 +9,20 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from guardband.bands.predicted import Context
+from guardband.calibration.rule import Rule
 from guardband.data.absurd import absurd, warn_of_absurd
 from guardband.data.encoder import PlainNumbers
+from guardband.data.grouping import group_columns
 from guardband.data.labelled_rows import Belonging, LabelledRows, Rows
 from guardband.data.reference import Reference
 from guardband.data.split import split_rows
 from guardband.data.table import refuse_huge
 from guardband.data.target import Target
+from guardband.data.tree_groups import AUTO, TreeGroups
 from guardband.data.unlike import Seen
 from guardband.doors.fitted import Fitted
+from guardband.doors.groups import NO_GROUPS, AnyGroups, GroupOptions, grouped, search_groups
 from guardband.doors.progress import FitProgress
 from guardband.exceptions import DependentRowsWarning, warn
 from guardband.learning.choice import sharpest
@@ -25,13 +30,12 @@ from guardband.learning.dependence import doubts_of
 from guardband.learning.learn import learn
 from guardband.learning.learned import Learned
 from guardband.learning.options import FitOptions
+from guardband.learning.shift import kept_source
 from guardband.learning.training_rows import TrainingRows
 from guardband.methods.method import Method
+from guardband.progress import step
 
-PREPARED_OUTSIDE = (
-    "D2 was split from the rows given to fit. If these rows also fitted a transformer before this model, or a search "
-    "that chose its settings, the promise holds only after calibrate on rows from outside."
-)
+PREPARED_OUTSIDE = "If you fitted a scaler or tuned settings on the rows given to fit, recalibrate on fresh rows."
 
 
 def fit_rows(given: LabelledRows, params: Mapping[str, Any], options: FitOptions, belonging: Belonging) -> Fitted:
@@ -43,6 +47,8 @@ def fit_rows(given: LabelledRows, params: Mapping[str, Any], options: FitOptions
     target = options.target.decided(given.y)
     if options.architecture.builder is not None:
         PlainNumbers().encode(given.table)
+    how, by = GroupOptions.of(params), params["groups"]
+    columns = None if by is None or by == AUTO else group_columns(by, given.table, given.X)
     random = check_random_state(params["random_state"])
     given = given.grouped(belonging)
     d1, d2 = _split(given, params["calibration_size"], random)
@@ -63,26 +69,43 @@ def fit_rows(given: LabelledRows, params: Mapping[str, Any], options: FitOptions
         shape = options.architecture_for(training.n).for_table(rows.encoder)
         recipe, device = options.recipe_for(training.n), options.device
         (learned,) = learn([rows], options.specs, shape, recipe, options.effort, device=device, progress=progress)
-    method, learned = _with_score(options, learned, rows, training)
-    alone = training.one_of_each_entity()
-    fitted = Fitted(
-        learned=learned,
-        rule=method.rule(options.request),
-        calibrated=None,
-        training_prints=training.prints,
-        held_out_prints=held_out.prints,
-        calibration_prints=held_out.prints,
-        reference=Reference.learn(training.table.take(alone), training.y[alone]),
-        params=params,
-        training_entities=None if together is None else together.every,
-        repeat_rule=None if together is None else together.rule,
-        doubts=_doubts(options, learned, rows, training, alone, belonging, is_split=held_out.n > 0),
-        seen=Seen.learn(training.table, belonging.keys),
-    )
+        progress.step("Looking for rows that depend on each other")
+        method, learned = _with_score(options, learned, rows, training)
+        rule = method.rule(options.request)
+        grouping: AnyGroups | None = None
+        notes: tuple[str, ...] = (PREPARED_OUTSIDE,)
+        if columns is not None:
+            named = how.learn(rule, [own.take(d1) for own in columns], by, len(d2) or None)
+            grouping, codes = named, named.of([own.take(d2) for own in columns])
+            held_out = held_out.known(Context(group=codes))
+        elif by == AUTO:
+            grouping = _search(rule, learned, rows, training, len(d2) or None, belonging)
+            if grouping is None:
+                notes += (NO_GROUPS,)
+            else:
+                held_out = held_out.known(Context(group=grouping.of_rows(held_out.table)))
+        alone = training.one_of_each_entity()
+        fitted = Fitted(
+            learned=learned,
+            rule=grouped(rule, grouping),
+            calibrated=None,
+            training_prints=training.prints,
+            held_out_prints=held_out.prints,
+            calibration_prints=held_out.prints,
+            reference=Reference.learn(training.table.take(alone), training.y[alone]),
+            params=params,
+            training_entities=None if together is None else together.every,
+            repeat_rule=None if together is None else together.rule,
+            doubts=_doubts(options, learned, rows, training, alone, belonging, is_split=held_out.n > 0),
+            seen=Seen.learn(training.table, belonging.keys),
+            grouping=grouping,
+            source=kept_source(rows.x),
+        )
     if not held_out.n:
         return fitted
+    step("Calibrating")
     warn_of_absurd_rows(target, held_out, d2)
-    return fitted.calibrated_on(held_out, params["on_insufficient"], PREPARED_OUTSIDE)
+    return fitted.calibrated_on(held_out, params["on_insufficient"], *notes)
 
 
 def warn_of_absurd_rows(target: Target, rows: LabelledRows, numbers: Rows) -> None:
@@ -97,8 +120,21 @@ def _split(given: LabelledRows, calibration_size: Any, random: np.random.RandomS
     if given.weight is not None:
         d1 = d1[given.weight[d1] > 0]
         if len(d1) < 2:
-            raise ValueError(f"At least 2 training rows must have a positive sample_weight, found {len(d1)}.")
+            raise ValueError(f"Only {len(d1)} training rows have a positive sample_weight. At least 2 are needed.")
     return d1, d2
+
+
+def _search(
+    rule: Rule, learned: Learned, rows: TrainingRows, training: LabelledRows, n: int | None, belonging: Belonging
+) -> TreeGroups | None:
+    """Return groups that one promise would treat unequally, by copies that did not train on the rows if there are."""
+    if learned.left_out is not None:
+        predicted, seen = learned.predict_left_out(rows.x)
+    else:
+        predicted, seen = learned.predict_encoded(rows.x), np.arange(len(rows.x))
+    own = training.take(rows.kept[seen])
+    scores = rule.scores(predicted, learned.target.to_work(own.y), Context())
+    return search_groups(rule, own.table, scores, n, belonging.keys)
 
 
 def _with_score(

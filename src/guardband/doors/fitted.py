@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from guardband.bands.predicted import Predicted
+import numpy as np
+from numpy.typing import NDArray
+
+from guardband.bands.predicted import Context, Predicted
 from guardband.calibration.calibrated import Calibrated, OnInsufficient
 from guardband.calibration.rule import Rule
-from guardband.data.context import context_of
 from guardband.data.fingerprint import Prints, count_overlap
+from guardband.data.grouping import Grouping
 from guardband.data.labelled_rows import LabelledRows
+from guardband.data.mixed_rows import Mixer, Sources, mixed_groups
 from guardband.data.table import Table
+from guardband.data.tree_groups import TreeGroups
 from guardband.data.unlike import Seen
 from guardband.data.used_rows import UsedRows
+from guardband.doors.weights import Weighting, mixed_weights, refuse_entities, weighted
 from guardband.learning.learned import Learned
+from guardband.learning.shift import KnownRows
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -23,7 +30,10 @@ class Fitted(UsedRows):
     """All that ``fit`` and ``calibrate`` found: ``model.fitted_``.
 
     ``held_out_prints`` are fingerprints of the rows that ``fit`` held out, and ``params`` the arguments that the model
-    was fitted with. ``seen`` is what the training rows held, None for a model of a file that does not say.
+    was fitted with. ``seen`` is what the training rows held, None for a model of a file that does not say. ``grouping``
+    are the groups that have a promise of their own, if there are any, and ``weighting`` says where the weights of rows
+    come from, if they have any. ``source`` are encoded training rows and ``known`` the calibration rows, for
+    ``for_target``; both are in memory only.
     """
 
     learned: Learned
@@ -32,32 +42,66 @@ class Fitted(UsedRows):
     held_out_prints: Prints
     params: Mapping[str, Any]
     seen: Seen | None = None
+    grouping: Grouping | TreeGroups | None = None
+    weighting: Weighting | None = None
+    source: NDArray[np.float32] | None = None
+    known: KnownRows | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a copy or a file may hold: no rows."""
+        return vars(self) | {"source": None, "known": None}
 
     def predict(self, table: Table) -> Predicted:
         """Return what the networks predict in work units, as the rule is to see it."""
         return self.learned.predict(table, self.rule.each_copy)
 
-    def calibrated_on(self, rows: LabelledRows, on_insufficient: OnInsufficient, *notes: str) -> Fitted:
+    def mixer(self, table: Table, X: Any) -> Mixer:
+        """Return what the networks predict for rows mixed from a table; ``X`` is what the user gave."""
+        encoder = self.learned.encoder
+        encoder.encode(table)  # refuses what cannot be encoded
+        cells, unlearnt = encoder.rows(table), set(encoder.unlearnt(table.names))
+
+        def predict(sources: Sources) -> Predicted:
+            mixed = encoder.encode_rows(np.take_along_axis(cells, sources, axis=0), np)
+            return self.learned.predict_encoded(mixed, self.rule.each_copy)
+
+        players = [j for j, name in enumerate(table.names) if name not in unlearnt]
+        return Mixer(table, predict, np.array(players, dtype=np.intp), self._mixed(table, X))
+
+    def _mixed(self, table: Table, X: Any) -> Callable[[Sources], Context]:
+        """Return what is known of rows mixed from a table."""
+        return mixed_weights(mixed_groups(self.grouping, table, X), self.weighting, table, X)
+
+    def calibrated_on(
+        self, rows: LabelledRows, on_insufficient: OnInsufficient, *notes: str, weighting: Weighting | None = None
+    ) -> Fitted:
         """Return the same, calibrated on these rows, with what is to be said of them."""
-        if self.learned.choices:
-            notes += (f"Chosen on the training rows alone: {self.learned.choices}.",)
+        refuse_entities(rows.entities, weighting)
         shared = count_overlap(rows.prints, self.training_prints)
         if shared:
             notes += (
-                f"{shared} of {rows.n} calibration rows have an equal row among the training rows. Chance twins "
-                "do no harm; rows that were repeated before the split void the promise.",
+                f"{shared} of {rows.n} calibration rows also occur among the training rows. Natural duplicates do no "
+                "harm. If rows were copied before the split, remove the copies and fit again.",
             )
         target = self.learned.target.decided_again(rows.y)
         notes += (*target.notes, *self.doubts)
-        block = (self.predict(rows.table), target.to_work(rows.y), context_of(rows.table))
+        encoder, rule = self.learned.encoder, weighted(self.rule, weighting)
+        inputs = encoder.encode(rows.table)
+        predicted = self.learned.predict_encoded(inputs, rule.each_copy)
+        known = KnownRows(encoder, self.source, inputs, predicted, target.to_work(rows.y), rows.entities, self.seen)
+        block = (predicted, known.y, rows.table.context)
         if rows.entities is None:
-            calibrated = Calibrated.from_blocks(self.rule, [block], notes, on_insufficient)
+            calibrated = Calibrated.from_blocks(rule, [block], notes, on_insufficient, to_units=target.to_units)
         else:
-            calibrated = Calibrated.from_entities(self.rule, block, rows.entities, notes, on_insufficient)
+            calibrated = Calibrated.from_entities(
+                rule, block, rows.entities, notes, on_insufficient, to_units=target.to_units
+            )
         return replace(
             self,
             learned=replace(self.learned, target=target),
             calibrated=calibrated,
+            weighting=weighting,
+            known=known,
             calibration_prints=rows.prints,
             calibration_entities=None if rows.entities is None else rows.entities.every,
         )

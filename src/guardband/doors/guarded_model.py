@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any
@@ -13,29 +14,43 @@ from numpy.typing import NDArray
 from guardband.bands.certificate import Certificate
 from guardband.bands.intervals import Intervals
 from guardband.bands.levels import Level
-from guardband.bands.predicted import OneDeviation, Predicted, PredictedInterval
+from guardband.bands.predicted import Context, OneDeviation, Predicted, PredictedInterval
 from guardband.calibration.calibrated import Calibrated
-from guardband.data.context import context_of
+from guardband.calibration.rule import Rule
 from guardband.data.encoder import TableEncoder
-from guardband.data.fingerprint import Prints, fingerprints, refuse_overlap
+from guardband.data.fingerprint import Prints, fingerprints
+from guardband.data.grouping import group_columns
 from guardband.data.labelled_rows import Belonging, LabelledRows, column_target
+from guardband.data.mixed_rows import Mixer, mix_rows, mixed_groups
 from guardband.data.reference import Reference
 from guardband.data.table import Table, is_frame, read_table, take_columns
 from guardband.data.target import Target
+from guardband.data.tree_groups import AUTO
+from guardband.data.unlike import Seen
 from guardband.data.used_rows import UsedRows
 from guardband.doors.bands import refuse_faults
+from guardband.doors.for_target import for_target
+from guardband.doors.groups import AnyGroups, GroupOptions, grouped, request_of, search_groups
 from guardband.doors.judged import Judged
+from guardband.doors.model_method import INTERVAL, POINT, check_method, other_columns
+from guardband.doors.model_mistakes import refuse_shared_rows, refuse_swapped_bounds, warn_of_one_quantile
 from guardband.doors.outputs import Declared, Outputs, declared
-from guardband.doors.predictors import BY_COLUMNS, Columns, Predictor, predictor_of
+from guardband.doors.predictors import BY_COLUMNS, Columns, Predictor, model_in_words, predictor_of
 from guardband.doors.residual_widths import ResidualWidths
+from guardband.doors.weights import (
+    Weighting,
+    mixed_weights,
+    refuse_entities,
+    weighed,
+    weighted,
+    with_weights,
+)
+from guardband.learning.shift import KnownRows, kept_source
 from guardband.methods.method import Method, Request
 from guardband.methods.registry import method_named
 from guardband.nn.heads import Triple
 
 Array = NDArray[np.float64]
-
-POINT, INTERVAL = "conf-fw", "conf-nn"
-"""The methods for a model that predicts a point alone, and for one that predicts more."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,10 +72,7 @@ class ModelBands:
         """Return what columns say."""
         reading = self.declared.reading
         if columns.shape[1] != reading.columns:
-            raise ValueError(
-                f"The model must predict {reading.columns} columns, {self.declared.what}, found {columns.shape[1]}. "
-                "Say what they are by outputs=..."
-            )
+            raise ValueError(other_columns(reading.columns, self.declared.what, columns.shape[1]))
         predicted: Predicted = reading.read(columns[None, None], np)
         if isinstance(predicted, PredictedInterval) and not isinstance(predicted, OneDeviation):
             bands = np.stack(predicted.parts)
@@ -72,9 +84,11 @@ class ModelBands:
 class GuardedModel(Judged):
     """A calibrated model of any library: intervals, the certificate, and an audit of its promise.
 
-    ``gb.calibrate`` makes one. ``model`` is the model as it was given: whoever changes it voids the promise.
+    ``gb.calibrate`` makes one. ``model`` is the model as it was given: if you change it, the promise no longer holds.
     ``arguments`` are those of ``calibrate``, with what was found out about the model.
     """
+
+    python_only = True
 
     def __init__(
         self,
@@ -88,6 +102,10 @@ class GuardedModel(Judged):
         arguments: Mapping[str, Any],
         has_residuals: bool,
         declared_outputs: Any,
+        grouping: AnyGroups | None = None,
+        weighting: Weighting | None = None,
+        rule: Rule | None = None,
+        known: KnownRows | None = None,
     ) -> None:
         self.model = model
         self.arguments, self.has_residuals, self.declared_outputs = arguments, has_residuals, declared_outputs
@@ -95,16 +113,72 @@ class GuardedModel(Judged):
         self.fitted_ = used
         self.target_ = Target(None, None, None)
         self.belonging = belonging
-        self.bands, self.encoder, self.names = bands, encoder, names
+        self.bands, self.encoder, self.names, self.grouping = bands, encoder, names, grouping
+        self.weighting, self._rule, self._known = weighting, rule or calibrated.rule, known
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a copy in a file may hold: no rows."""
+        return vars(self) | {"_known": None}
 
     @property
     def certificate(self) -> Certificate:
         """What is promised of the intervals."""
         return self.calibration_.certificate
 
+    def _repr_html_(self) -> str:
+        from guardband.doors.shown import guarded_model_html
+
+        return guarded_model_html(self)
+
     def predict(self, X: Any) -> Array:
-        """Return the point predictions, ``(n,)``."""
-        return self.predict_interval(X).point
+        """Return the point predictions, ``(n,)``.
+
+        Parameters
+        ----------
+        X : table or array of shape (n, d)
+            New rows, as the model takes them.
+        """
+        if self.weighting is None:
+            return self.predict_interval(X).point
+        point: Array = self._predicted(X, self._read(X)).point[0, 0]
+        return point
+
+    def for_target(self, X_target: Any) -> GuardedModel:
+        """Return this model for the population of other rows, whose true values nobody needs to know.
+
+        guardband estimates how much likelier each row is in that population than among the training rows, which
+        ``gb.calibrate`` must have been given as ``training``. The calibration rows then count by these weights. Because
+        weights are estimated, the promise is no longer exact: the certificate says so.
+
+        Parameters
+        ----------
+        X_target : table or array of shape (n, d)
+            Rows like those that you will predict. A few hundred rows are enough for large differences, and more give
+            better weights.
+
+        Returns
+        -------
+        GuardedModel
+            A calibration of its own for the same model. This one does not change.
+
+        Raises
+        ------
+        InsufficientCalibrationError
+            If the weights leave too few calibration rows for the confidence level.
+        ValueError
+            If the training rows are not known, if the guarantee is not "marginal", if there are groups or entities, or
+            if most rows of ``X_target`` are unlike anything that was calibrated.
+        """
+        if self._known is None:
+            raise ValueError(
+                "for_target needs training rows and calibration rows, which a file does not hold. Calibrate again with "
+                "gb.calibrate(model, (X, y), training=(X_train, y_train))."
+            )
+        out = copy(self)
+        target = self._read(X_target)
+        out._known, out._rule = self._known, self._rule
+        out.calibration_, out.weighting = for_target(self._known, self._rule, target, self.calibration_)
+        return out
 
     def predict_interval(
         self,
@@ -112,16 +186,35 @@ class GuardedModel(Judged):
         *,
         confidence_level: Level | Sequence[Level] | None = None,
         alpha: Level | Sequence[Level] | None = None,
+        weights: Any = None,
     ) -> Intervals:
-        """Return the ``Intervals`` of new rows, at other levels if asked for."""
-        calibrated, table = self.calibration_.at(confidence_level, alpha), self.read_rows(X)
-        ends = calibrated.ends(self._predicted(X, table), context_of(table))
+        """Return the ``Intervals`` of new rows, at other levels if asked for.
+
+        Parameters
+        ----------
+        X : table or array of shape (n, d)
+            New rows, as the model takes them.
+        confidence_level : float or sequence of float, default None
+            The share of new rows that should fall inside their intervals, or several such shares. None means 0.9,
+            or the model's own level. Raise it if a miss is expensive; intervals become wider.
+        alpha : float or sequence of float, default None
+            One minus ``confidence_level``, for code that counts misses. Give one of the two.
+        weights : array of shape (n,), default None
+            The weight of each row, if the model was calibrated with weights as numbers and the guarantee is "marginal".
+        """
+        calibrated, table = self.calibration_.at(confidence_level, alpha), self.read_rows(X, weights=weights)
+        ends = calibrated.ends(self._predicted(X, table), table.context)
         return calibrated.intervals(ends, index=table.index, input_names=(*table.names, *table.extra))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the calibration to one file; ``gb.load(path, model=...)`` puts it together with your model again.
 
         The model itself is not in the file, and neither are the widths learnt from residuals: bring both again.
+
+        Parameters
+        ----------
+        path : str or path
+            The file to write. The model itself is not saved: keep it as you always do.
         """
         from guardband.doors.model_file import save
 
@@ -129,26 +222,68 @@ class GuardedModel(Judged):
 
     def made_by(self) -> list[tuple[str, str]]:
         """Return what the model is, for the page."""
-        return [("Model", type(self.model).__name__), ("Columns", f"{len(self.encoder.codes):,}")]
+        return [("Model", model_in_words(self.model)), ("Columns", f"{len(self.encoder.codes):,}")]
 
     def settings(self) -> list[tuple[str, str]]:
         """Return the settings of the model itself that guardband knows of: none."""
         return []
 
-    def read_rows(self, X: Any) -> Table:
-        """Return rows with the columns of the calibration rows, as what they were then."""
+    def read_rows(self, X: Any, *, weights: Any = None) -> Table:
+        """Return rows with the columns of the calibration rows, as what they were then.
+
+        Parameters
+        ----------
+        X : table or array of shape (n, d)
+            Rows, as the model takes them.
+        weights : array of shape (n,), default None
+            The weight of each row, if the model needs them.
+        """
+        return weighed(self._read(X), X, weights, self.weighting, self.calibration_.rule)
+
+    def _read(self, X: Any) -> Table:
+        """Return rows without their weights."""
         table = read_table(X, self.names if is_frame(X) else None)
         if len(table.columns) != len(self.encoder.codes):
             raise ValueError(
                 f"X must have {len(self.encoder.codes)} columns, as the calibration rows have, found "
                 f"{len(table.columns)}."
             )
-        return table.read_as(self.encoder.kinds)
+        table = table.read_as(self.encoder.kinds)
+        if self.grouping is None:
+            return table
+        return replace(table, context=Context(group=self.grouping.of_rows(table, X)))
 
     def outputs(self, X: Any, table: Table) -> tuple[Predicted, NDArray[np.float32]]:
-        """Return what the model predicts for rows that ``read_rows`` returned, and their columns as numbers."""
+        """Return what the model predicts for rows that ``read_rows`` returned, and their columns as numbers.
+
+        Parameters
+        ----------
+        X : table or array of shape (n, d)
+            The same rows, as the model takes them.
+        table : Table
+            Rows that ``read_rows`` returned.
+        """
         inputs = self.encoder.encode(table)
         return self._predicted(X, table), inputs[:, : inputs.shape[1] - len(self.encoder.sizes)]
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether the model may be asked for many rows: one that is a function may be a service."""
+        parts = self.model if isinstance(self.model, list | tuple) else [self.model]
+        return all(hasattr(part, "predict") for part in parts)
+
+    def mixer(self, X: Any) -> Mixer:
+        """Return rows as the model reads them, and what it predicts for rows mixed from them.
+
+        Parameters
+        ----------
+        X : table or array of shape (n, d)
+            Rows, as the model takes them.
+        """
+        table, own = self.read_rows(X), X if self.names is None else take_columns(X, self.names)
+        players = np.arange(len(table.columns))
+        groups = mixed_weights(mixed_groups(self.grouping, table, own), self.weighting, table, own)
+        return Mixer(table, lambda sources: self.bands.predict(mix_rows(own, sources), len(sources)), players, groups)
 
     def _predicted(self, X: Any, table: Table) -> Predicted:
         """Ask the model, which may find columns by their place, with those of the calibration rows in their order."""
@@ -164,6 +299,8 @@ def calibrate_model(
     training: Any = None,
     entities: Any = None,
     split_by: Any = None,
+    weights: Any = None,
+    max_weight: float | None = None,
 ) -> GuardedModel:
     """Return a model calibrated on ``data``, rows and outcomes that no training has seen.
 
@@ -171,18 +308,30 @@ def calibrate_model(
     """
     X, y = _pair(data, "data")
     belonging, table = Belonging(split_by), read_table(X).settled()
+    weighting = Weighting.of(weights, max_weight)
+    if weighting is not None:
+        own = weighting.of_calibration(X, table.n_rows, weights)
+        table = replace(table, context=with_weights(table.context, own))
     rows = LabelledRows.of(X, table, y, entities=belonging.labelled(entities, table.n_rows))
-    trained = [
-        _prints(own, name) for own, name in ((training, "training"), (residuals, "residuals")) if own is not None
-    ]
-    known: Prints = np.concatenate(trained) if trained else rows.prints[:0]
-    if trained:
-        refuse_overlap(rows.prints, known)
+    trained, taught = _prints(training, "training"), _prints(residuals, "residuals")
+    refuse_shared_rows(rows.prints, trained, taught)
+    known: Prints = np.concatenate([rows.prints[:0], *(own for own in (trained, taught) if own is not None)])
     rows = rows.grouped(belonging)
     predictor = asked(model, arguments["outputs"], residuals)
+    if arguments["outputs"] is None and not isinstance(model, list | tuple):
+        warn_of_one_quantile(model, arguments["side"])
     bands, method, request, columns, outputs = _read(predictor, rows, arguments)
-    block = (bands.read(columns), rows.y, context_of(rows.table))
+    refuse_swapped_bounds(columns, outputs, isinstance(model, list | tuple))
     rule, on_insufficient = method.rule(request), request.on_insufficient
+    grouping = _grouping(rule, rows, training, arguments)
+    if arguments["groups"] == AUTO:
+        grouping = _searched(rule, bands, rows, residuals, training)
+    if grouping is not None:
+        context = replace(rows.table.context, group=grouping.of_rows(rows.table, rows.X))
+        rule, rows = grouped(rule, grouping), rows.known(context)
+    refuse_entities(rows.entities, weighting)
+    plain, rule = rule, weighted(rule, weighting)
+    block = (bands.read(columns), rows.y, rows.table.context)
     if rows.entities is None:
         calibrated = Calibrated.from_blocks(rule, [block], on_insufficient=on_insufficient)
     else:
@@ -211,7 +360,51 @@ def calibrate_model(
         found,
         residuals is not None,
         arguments["outputs"],
+        grouping,
+        weighting,
+        plain,
+        _known(training, rows, block[0]),
     )
+
+
+def _known(training: Any, rows: LabelledRows, predicted: Predicted) -> KnownRows | None:
+    """Return what ``for_target`` needs of the rows, if the training rows are there: columns are as they say."""
+    if training is None:
+        return None
+    X, _ = _pair(training, "training")
+    table = read_table(X, rows.table.names if is_frame(X) else None).read_as([c.kind for c in rows.table.columns])
+    encoder = TableEncoder.learn(table, robust=True)
+    source = kept_source(encoder.encode(table))
+    seen = Seen.learn(table)
+    return KnownRows(encoder, source, encoder.encode(rows.table), predicted, rows.y, rows.entities, seen)
+
+
+def _grouping(rule: Rule, rows: LabelledRows, training: Any, arguments: Mapping[str, Any]) -> AnyGroups | None:
+    """Return the groups that have a promise of their own, fixed by the training rows if they are there."""
+    by = arguments["groups"]
+    if by is None or by == AUTO:
+        return None
+    table, X = rows.table, rows.X
+    if training is not None:
+        X, _ = _pair(training, "training")
+        table = read_table(X, rows.table.names if is_frame(X) else None).read_as([c.kind for c in rows.table.columns])
+    columns = group_columns(by, table, X)
+    return GroupOptions.of(arguments).learn(rule, columns, by, rows.n, are_training_rows=training is not None)
+
+
+def _searched(rule: Rule, bands: ModelBands, rows: LabelledRows, residuals: Any, training: Any) -> AnyGroups | None:
+    """Return groups that the model treats unequally, looked for on rows apart from the calibration rows."""
+    apart = residuals if residuals is not None else training
+    if apart is None:
+        raise ValueError(
+            'groups="auto" looks for groups on rows that are not calibration rows. Pass training=(X, y), best with '
+            "rows that did not train the model, or name the groups."
+        )
+    X, y = _pair(apart, "training")
+    table = read_table(X, rows.table.names if is_frame(X) else None).read_as([c.kind for c in rows.table.columns])
+    predicted = bands.predict(take_columns(X, table.names) if is_frame(X) else X, table.n_rows)
+    scores = rule.scores(predicted, column_target(y, table.n_rows), Context())
+    return search_groups(rule, table, scores, rows.n)
 
 
 def asked(model: Any, outputs: Any, residuals: Any) -> Predictor:
@@ -232,26 +425,24 @@ def _read(
     predictor: Predictor, rows: LabelledRows, arguments: Mapping[str, Any]
 ) -> tuple[ModelBands, Method, Request, Columns, Outputs]:
     """Return how the model is read, the method, the request, its columns for the calibration rows, and their kind."""
-    options = {name: value for name, value in arguments.items() if name not in ("method", "outputs")}
-    request, columns, outputs = Request.of(**options), None, predictor.outputs
+    request, columns, outputs = request_of(arguments), None, predictor.outputs
     if predictor.by_columns:
         columns = predictor.columns(rows.X, rows.n, ())
         outputs = BY_COLUMNS.get(columns.shape[1])
         if outputs is None:
-            raise ValueError(f"The function returns {columns.shape[1]} columns: say what they are by outputs=...")
+            raise ValueError(
+                f"The function returns {columns.shape[1]} columns, and guardband knows 1 (a point), 2 (bounds) or 3 "
+                "(bounds and a point). Return as many, or pass the levels of quantiles as outputs=[...]."
+            )
     name = arguments["method"]
     method = method_named((POINT if outputs == "point" else INTERVAL) if name is None else name)
     method.check(request)
-    if outputs == "point" and method.rule(request).takes is not Predicted:
-        raise ValueError(
-            f'method="{method.name}" needs more than the point that this model predicts. Use method="{POINT}", or pass '
-            "residuals=(X, y), rows on which guardband learns how far off the model is."
-        )
+    check_method(method, request, outputs)
     method.check_networks(request)
     levels: tuple[float, ...] = ()
     if outputs is None:
         outputs = levels = _levels_for(method, request)
-    elif isinstance(outputs, tuple) and "tau" in method.options and request.tau is None:
+    elif isinstance(outputs, tuple) and "tau" in method.options and request.tau is None and not request.is_sided:
         request = replace(request, tau=_nearest(outputs, request))
     read, request = declared(outputs, method, request)
     bands = ModelBands(predictor, read, levels)
@@ -262,9 +453,8 @@ def _read(
 def _levels_for(method: Method, request: Request) -> tuple[float, ...]:
     """Return the quantiles to ask a model for that predicts any: the median, and a pair for each candidate."""
     heads = [spec.head for spec in method.networks(request)]
-    taus = {head.tau for head in heads if isinstance(head, Triple)} or {min(request.levels.alphas)}
-    below = sorted(tau / 2 for tau in taus)
-    return (*below, 0.5, *(1 - q for q in reversed(below)))
+    tails = {head.tails for head in heads if isinstance(head, Triple)} or {request.shares_outside}
+    return (*sorted({low for low, _ in tails}), 0.5, *sorted({1 - high for _, high in tails}))
 
 
 def _nearest(quantiles: tuple[float, ...], request: Request) -> float:
@@ -281,7 +471,9 @@ def _pair(data: Any, name: str) -> tuple[Any, Any]:
     return X, y
 
 
-def _prints(data: Any, name: str) -> Prints:
+def _prints(data: Any, name: str) -> Prints | None:
+    if data is None:
+        return None
     X, y = _pair(data, name)
     table = read_table(X).settled()
     return fingerprints(table, column_target(y, table.n_rows))

@@ -14,8 +14,10 @@ from guardband.data.labelled_rows import Belonging
 from guardband.data.reference import Reference
 from guardband.data.repeats import RepeatRule
 from guardband.data.used_rows import UsedRows
+from guardband.doors.groups import grouped, request_of, restored_groups
 from guardband.doors.guarded_model import GuardedModel, ModelBands, asked
 from guardband.doors.model_checks import check_columns, check_tensors
+from guardband.doors.model_probe import probe_of, refuse_another
 from guardband.doors.outputs import declared
 from guardband.doors.stored_calibration import (
     SUMMARY,
@@ -23,8 +25,9 @@ from guardband.doors.stored_calibration import (
     calibration_tensors,
     restored_calibration,
 )
+from guardband.doors.weighting_file import WEIGHTING, restored_weighting, weighting_entries, weighting_tensors
+from guardband.doors.weights import weighted
 from guardband.exceptions import ModelFileError
-from guardband.methods.method import Request
 from guardband.methods.registry import method_named
 
 PRINTS = ("training_prints", "calibration_prints")
@@ -48,11 +51,14 @@ def described(guarded: GuardedModel, arguments: dict[str, Any]) -> tuple[dict[st
         **calibration_entries(guarded.calibration_),
         "reference": used.reference.to_dict(),
         "repeat_rule": None if used.repeat_rule is None else used.repeat_rule.to_dict(),
+        "grouping": None if guarded.grouping is None else guarded.grouping.to_dict(),
+        "weighting": weighting_entries(guarded.weighting),
+        "probe": probe_of(guarded),
     }
     tensors = {name: torch.from_numpy(getattr(used, name).view(np.int64)) for name in PRINTS}
     if used.calibration_entities is not None:
         tensors[LABELS] = torch.from_numpy(used.calibration_entities)
-    return entries, tensors | calibration_tensors(guarded.calibration_)
+    return entries, tensors | calibration_tensors(guarded.calibration_) | weighting_tensors(guarded.weighting)
 
 
 def restored(
@@ -61,8 +67,9 @@ def restored(
     arguments: Mapping[str, Any],
     model: Any,
     residuals: Any,
+    weights: Any = None,
 ) -> GuardedModel:
-    """Return a model together with its calibration; ``arguments`` are those of the file."""
+    """Return a model together with its calibration; ``arguments`` are those of the file, ``weights`` a function."""
     if model is None:
         raise ModelFileError("it holds the calibration of a model of your own: pass the model as load(..., model=...).")
     if (residuals is not None) != entries["has_residuals"]:
@@ -70,16 +77,18 @@ def restored(
         raise ModelFileError(f"it {what} as you did to calibrate.")
     encoder = TableEncoder.from_dict(entries["encoder"])
     check_columns({**entries, "in_features": encoder.width, "seen": None}, encoder)
-    check_tensors(tensors, (*PRINTS, LABELS), (SUMMARY,))
+    check_tensors(tensors, (*PRINTS, LABELS), (SUMMARY, WEIGHTING))
     method = method_named(arguments["method"])
-    request = Request.of(**{name: value for name, value in arguments.items() if name not in ("method", "outputs")})
+    request, grouping = request_of(arguments), restored_groups(entries, arguments["groups"])
     method.check(request)
     method.check_networks(request)
     read, request = declared(arguments["outputs"], method, request)
     bands = ModelBands(asked(model, entries["declared"], residuals), read, tuple(entries["asked_levels"]))
     training, calibration = (tensors[name].numpy().view(np.uint64) for name in PRINTS)
+    weighting = restored_weighting(entries["weighting"], tensors, weights, entries["features"]["count"])
+    plain = grouped(method.rule(request), grouping)
     calibrated = restored_calibration(
-        method.rule(request),
+        weighted(plain, weighting),
         entries,
         tensors,
         bands.read(np.zeros((1, read.reading.columns)) + np.arange(1, read.reading.columns + 1)),
@@ -94,7 +103,7 @@ def restored(
         calibration_entities=tensors[LABELS].numpy() if LABELS in tensors else None,
         repeat_rule=rule,
     )
-    return GuardedModel(
+    guarded = GuardedModel(
         model,
         bands,
         calibrated,
@@ -105,4 +114,9 @@ def restored(
         arguments,
         entries["has_residuals"],
         entries["declared"],
+        grouping,
+        weighting,
+        plain,
     )
+    refuse_another(guarded, entries["probe"])
+    return guarded

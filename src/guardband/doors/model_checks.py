@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -17,15 +17,23 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from guardband.bands.certificate import Certificate
+from guardband.bands.kept_promise import given_rows
+from guardband.bands.parted_promise import PartedPromise
 from guardband.bands.predicted import Context, Predicted
 from guardband.bands.promise import Promise
 from guardband.calibration.conformal import Conformal
 from guardband.calibration.cut import RankCut
-from guardband.calibration.rule import Rule
+from guardband.calibration.grouped_cut import GroupedCut
+from guardband.calibration.rejection_cut import RejectionCut
+from guardband.calibration.rule import Calibration, Rule
+from guardband.calibration.sided import Sided
 from guardband.calibration.summary import Array, Summary
+from guardband.calibration.weighted_cut import WeightedCut
 from guardband.data.codes import FURTHEST, MOST_RANGES
 from guardband.data.encoder import TableEncoder
 from guardband.data.target import Target
+from guardband.doors.group_checks import check_grouped
+from guardband.doors.weight_checks import check_weighted
 from guardband.training.members import Members, State
 
 LARGEST = 1e37
@@ -151,7 +159,12 @@ def check_outputs(members: Members, state: State, encoder: TableEncoder, target:
 
 def like_predicted(rule: Rule, predicted: Predicted) -> Summary:
     """Return what the rule would keep of one row of a prediction, for names, types and shapes."""
-    context = Context(entity=np.zeros(1, dtype=np.int64)) if "entity" in rule.uses else Context()
+    of_uses: dict[str, Array] = {
+        "entity": np.zeros(1, dtype=np.int64),
+        "group": np.zeros((1, rule.group_columns), dtype=np.int64),
+        "weight": np.full(1, 1e-300),  # below any bound on weights
+    }
+    context = Context(**{name: of_uses[name] for name in rule.uses if name in of_uses})
     with np.errstate(all="ignore"):
         return rule.summarise(predicted, np.zeros(1), context)
 
@@ -164,7 +177,8 @@ def check_summary(summary: Summary, like: Summary, n_rows: int) -> None:
     for name, array in found.items():
         rows = name.startswith("rows.")
         shape = (summary.n, *wanted[name].shape[1:]) if rows else wanted[name].shape
-        fits = array.shape == shape and array.dtype == wanted[name].dtype
+        alike = array.dtype == wanted[name].dtype or (name == "rows.group" and array.dtype.kind == "i")
+        fits = array.shape == shape and alike
         _demand(fits, f"what its calibration rows left has the wrong type or shape, {name}")
         if array.dtype.kind == "f":
             _demand(name in MAY_MISS or not np.isnan(array).any(), f"what its calibration rows left is NaN, {name}")
@@ -176,7 +190,59 @@ def check_calibration(
     rule: Rule, arrays: Mapping[str, NDArray[Any]], certificate: Certificate, predicted: Predicted
 ) -> None:
     """Raise unless the arrays of a calibrated network and its certificate are such as the rule makes."""
-    like = rule.calibrate(like_predicted(rule, predicted))
+    like, among = rule.calibrate(like_predicted(rule, predicted)), certificate.promise.chosen_from
+    _demand(isinstance(among, int) and among >= 1, "its certificate is for no number of candidates")
+    if among > 1:
+        delta = certificate.promise.delta or 0.0
+        _demand(0 < delta < 1 and delta / among == like.promise.delta, "its certificate does not share its delta")
+        like = replace(like, promise=like.promise.chosen_among(among, delta))
+    said = certificate.method == rule.method and certificate.scalar == rule.levels.scalar
+    _demand(said, "its certificate is for other levels")
+    if isinstance(rule, Sided):
+        _check_sides(rule, arrays, certificate.promise, like, predicted)
+    else:
+        _check_found(rule, arrays, certificate.promise, like, predicted)
+
+
+def _check_sides(
+    rule: Sided, arrays: Mapping[str, NDArray[Any]], promise: Promise, like: Calibration, predicted: Predicted
+) -> None:
+    """Raise unless each side is such as its rule makes, and the promise is that of all sides."""
+    _demand(type(promise) is type(like.promise), "its certificate is of another kind than its arguments ask for")
+    _demand(arrays.keys() == like.arrays.keys(), "it is calibrated in another way than its arguments say")
+    sides = [(part.group, part.side) for part in promise.statements()]
+    wanted = [(part.group, part.side) for part in like.promise.statements()]
+    _demand(sides == wanted, "its certificate is for other groups or sides")
+    _demand(promise == rule.together(rule.apart(promise)), "its certificate does not follow from its parts")
+    # whether bounds lie at the point, and cover more than their rank says, only the calibration rows tell
+    each = (rule.apart(_unextended(own, rule.score.extends)) for own in (promise, like.promise))
+    for own, side, found, other in zip(rule.rules, rule.sides, *each, strict=True):
+        made = Calibration(rule.arrays_of(side, like.arrays), other)
+        _check_found(own, rule.arrays_of(side, arrays), found, made, predicted)
+
+
+def _unextended(promise: Promise, extends: bool) -> Promise:
+    own = cast(PartedPromise, promise)
+    parts = (replace(part, promise=replace(part.promise, extended=extends)) for part in own.parts)  # type: ignore[call-arg]
+    return replace(own, parts=tuple(parts))
+
+
+def _check_found(
+    rule: Rule, arrays: Mapping[str, NDArray[Any]], promise: Promise, like: Calibration, predicted: Predicted
+) -> None:
+    """Raise unless arrays and promise are such as the rule makes; ``like`` is what it makes of one row."""
+    _demand(type(promise) is type(like.promise), "its certificate is of another kind than its arguments ask for")
+    _demand(promise.confidence_level == rule.levels.floats, "its certificate is for other levels")
+    if isinstance(rule, Conformal) and isinstance(rule.cut, WeightedCut):
+        wrong = check_weighted(rule, arrays, promise)
+        _demand(wrong is None, str(wrong))
+        return
+    if isinstance(rule, Conformal) and isinstance(rule.cut, RejectionCut):
+        rule = replace(rule, cut=rule.cut.base)  # the rows that are kept are calibrated as without weights
+    if isinstance(rule, Conformal) and isinstance(rule.cut, GroupedCut):
+        wrong = check_grouped(rule, arrays, promise, like)
+        _demand(wrong is None, str(wrong))
+        return
     _demand(arrays.keys() == like.arrays.keys(), "it is calibrated in another way than its arguments say")
     for name, array in arrays.items():
         wanted = like.arrays[name]
@@ -187,10 +253,6 @@ def check_calibration(
         else:
             within = ((array >= -1) & (array < predicted.candidates)).all()
             _demand(bool(within), f"its calibration chose a network that there is not, {name}")
-    promise = certificate.promise
-    _demand(type(promise) is type(like.promise), "its certificate is of another kind than its arguments ask for")
-    said = certificate.method == rule.method and certificate.scalar == rule.levels.scalar
-    _demand(said and promise.confidence_level == rule.levels.floats, "its certificate is for other levels")
     if type(promise).__module__.startswith("guardband."):
         _check_promise(promise, like.promise, rule, arrays)
 
@@ -198,12 +260,14 @@ def check_calibration(
 def _check_promise(promise: Promise, like: Promise, rule: Rule, arrays: Mapping[str, Array]) -> None:
     convert(vars(promise), type(promise))
     found = {name: getattr(promise, name) for name in FOUND if hasattr(promise, name)}
-    _demand(promise == replace(like, **found), "its certificate does not follow from its arguments")
+    kept = given_rows(promise)
+    _demand(promise == replace(like, **found, **kept), "its certificate does not follow from its arguments")
     n, levels = promise.n_calibration, rule.levels.values
     per_level = [found[name] for name in FOUND[1:] if found.get(name) is not None]
     _demand(all(len(own) == len(levels) for own in per_level), "its certificate is for other levels")
     counts = [k for name in ("rank", "covered") for k in found.get(name) or ()]
-    _demand(n >= 1 and all(0 <= k <= n + 1 for k in counts), "its certificate counts more rows than there are")
+    _demand(n >= (0 if kept else 1) and n <= kept.get("n_given", n), "its certificate counts more rows than there are")
+    _demand(all(0 <= k <= n + 1 for k in counts), "its certificate counts more rows than there are")
     if isinstance(rule, Conformal) and isinstance(rule.cut, RankCut):
         ranks = tuple(rule.cut.rank(level, n) for level in levels)
         infinite = tuple(np.isinf(arrays["threshold"]).tolist())

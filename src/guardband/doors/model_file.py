@@ -29,8 +29,11 @@ from guardband.data.repeats import RepeatRule
 from guardband.data.target import Target
 from guardband.data.transforms import Functions
 from guardband.data.unlike import Seen
+from guardband.doors.band_file import described_rule, restored_rule
+from guardband.doors.bands import BandCalibrator
 from guardband.doors.file_format import AGAIN, plain, read, reason, rich, write
 from guardband.doors.fitted import Fitted
+from guardband.doors.groups import grouped, restored_groups
 from guardband.doors.guarded_model import GuardedModel
 from guardband.doors.guarded_model_file import described, restored
 from guardband.doors.model_checks import (
@@ -44,6 +47,7 @@ from guardband.doors.model_checks import (
     check_weights,
 )
 from guardband.doors.network import GuardedNetwork, read_arguments
+from guardband.doors.network_groups import NetworkGroups
 from guardband.doors.stored_calibration import (
     SUMMARY,
     calibration_entries,
@@ -51,6 +55,8 @@ from guardband.doors.stored_calibration import (
     restored_calibration,
 )
 from guardband.doors.table import IntervalRegressor
+from guardband.doors.weighting_file import WEIGHTING, restored_weighting, weighting_entries, weighting_tensors
+from guardband.doors.weights import Weighting, weighted
 from guardband.exceptions import ModelFileError
 from guardband.learning.architecture import Architecture, Builder
 from guardband.learning.choice import AUTO
@@ -63,6 +69,7 @@ from guardband.training.members import Members, State, tensors_of
 from guardband.training.stack import Stack, stack
 
 CUSTOM = "custom"
+NETWORK_PRINTS = "calibration_prints"
 PRINTS = ("training_prints", "held_out_prints", "calibration_prints")
 WEIGHTS, CALIBRATION = "weights.", "calibration."
 ENTITIES = ("training_entities", "calibration_entities")
@@ -73,11 +80,14 @@ MOST_UNPACKED = 4_000_000
 
 
 def save(
-    model: IntervalRegressor | GuardedNetwork | GuardedModel,
+    model: IntervalRegressor | GuardedNetwork | GuardedModel | BandCalibrator,
     path: str | os.PathLike[str],
     report: dict[str, Any] | None = None,
 ) -> None:
-    """Write a model, a table's with the document of its page if there is one; the file appears whole or not at all."""
+    """Write a model or a rule; the file appears whole or not at all.
+
+    ``report`` is the document of its page, kept with a table's model and with a rule.
+    """
     if isinstance(model, GuardedNetwork):
         entries = {
             "kind": "network",
@@ -85,11 +95,18 @@ def save(
             "networks": len(model.networks),
             "certificate": model.certificate.to_dict(),
             "meaning": model.meaning,
+            "groups": None if model.grouping is None else [list(own) for own in model.grouping.values],
+            "members": model.grouping is not None and model.grouping.members,
         }
-        write(path, entries, {name: t for name, t in model.state_dict().items() if name != "_extra_state"})
+        tensors = {name: t for name, t in model.state_dict().items() if name != "_extra_state"}
+        write(path, entries, tensors | {NETWORK_PRINTS: torch.from_numpy(model.calibration_prints.view(np.int64))})
         return
     if isinstance(model, GuardedModel):
         write(path, *described(model, _plain_arguments(model.arguments)))
+        return
+    if isinstance(model, BandCalibrator):
+        entries, tensors = described_rule(model, _plain_arguments(model.arguments))
+        write(path, entries, tensors | _packed(report))
         return
     fitted = model.fitted_
     learned, calibrated = fitted.learned, fitted.calibrated
@@ -115,6 +132,8 @@ def save(
         "doubts": list(fitted.doubts),
         "repeat_rule": None if fitted.repeat_rule is None else fitted.repeat_rule.to_dict(),
         "seen": None if fitted.seen is None else fitted.seen.to_dict(),
+        "grouping": None if fitted.grouping is None else fitted.grouping.to_dict(),
+        "weighting": weighting_entries(fitted.weighting),
     }
     tensors = {WEIGHTS + name: t for name, t in learned.members.snapshot().items()}
     for name in PRINTS:
@@ -123,12 +142,16 @@ def save(
         if (labels := getattr(fitted, name)) is not None:
             tensors[name] = torch.from_numpy(labels)
     if calibrated is not None:
-        tensors |= calibration_tensors(calibrated)
-    if report is not None:
-        # As a tensor, and not among the entries: who loads the model need not read a page's worth of numbers.
-        packed = zlib.compress(json.dumps(report, allow_nan=False).encode(), level=6)
-        tensors["report"] = torch.from_numpy(np.frombuffer(packed, dtype=np.uint8).copy())
-    write(path, entries, tensors)
+        tensors |= calibration_tensors(calibrated) | weighting_tensors(fitted.weighting)
+    write(path, entries, tensors | _packed(report))
+
+
+def _packed(report: dict[str, Any] | None) -> dict[str, Tensor]:
+    """Return a document as a tensor, and not as entries: who loads the model need not read all its numbers."""
+    if report is None:
+        return {}
+    packed = zlib.compress(json.dumps(report, allow_nan=False).encode(), level=6)
+    return {"report": torch.from_numpy(np.frombuffer(packed, dtype=np.uint8).copy())}
 
 
 def load(
@@ -141,30 +164,70 @@ def load(
     guarantee: Cut | None = None,
     outputs: Any = None,
     split_by: Callable[[Any], Any] | None = None,
+    groups: Callable[[Any], Any] | None = None,
+    weights: Callable[[Any], Any] | None = None,
     target_transform: Functions | None = None,
     device: str = "auto",
 ) -> Any:
-    """Return a saved model: an ``IntervalRegressor``, or what ``calibrate`` returned.
+    """Return a saved model: an ``IntervalRegressor``, a ``BandCalibrator``, or what ``calibrate`` returned.
 
-    What cannot be loaded raises ``ModelFileError`` with the reason. A file holds no code: a calibrated network needs
-    the network again, built anew, and so does a model with a network, a method, a guarantee, a function of outputs, a
-    function as ``split_by`` or a pair of functions as ``target_transform`` of your own. The calibration of a model of
-    any library needs that ``model`` again, and the same rows of ``residuals`` if it had some. ``device`` is where a
-    table's model computes; a network stays where it is.
+    A file holds no code. Whatever was your own when you saved the model, pass it again.
+
+    Parameters
+    ----------
+    path : str or path
+        The file to read.
+    model : object, default None
+        The model of another library, if the file holds its calibration. If all its columns are numbers, guardband
+        compares its predictions for a few made-up rows, and refuses another model than the calibrated one.
+    residuals : (X, y), default None
+        The rows given as ``residuals`` to ``calibrate``, if there were any.
+    network : torch.nn.Module, sequence of these, or function, default None
+        A calibrated network, built anew; its weights come from the file. For a table's model the function that builds
+        its network.
+    method : Method, default None
+        The method, if it is your own.
+    guarantee : Cut, default None
+        The guarantee, if it is your own.
+    outputs : function, default None
+        The function that reads a network's outputs, if it is your own.
+    split_by : function, default None
+        The function that says what rows belong to, if it is your own.
+    groups : function, default None
+        The function that says which groups rows belong to, if it is your own.
+    weights : function, default None
+        The function that returns the weights of rows, if the model was calibrated with one.
+    target_transform : pair of functions, default None
+        The functions ``(forward, inverse)``, if they are your own.
+    device : str, default "auto"
+        Where a table's model computes. A network of your own stays where it is.
+
+    Returns
+    -------
+    IntervalRegressor, GuardedNetwork or GuardedModel
+        The model, with its certificate.
+
+    Raises
+    ------
+    ModelFileError
+        If the file cannot be loaded, with the reason.
     """
     resolve_device(device)  # a device that is not here is no fault of the file
     entries, tensors = read(path)
     brought = {"network": network, "method": method, "guarantee": guarantee, "outputs": outputs}
-    brought |= {"split_by": split_by, "target_transform": target_transform}
+    brought |= {"split_by": split_by, "groups": groups, "weights": weights, "target_transform": target_transform}
     try:
         if entries["kind"] == "network":
             return _network(entries, tensors, brought)
         if entries["kind"] == "model":
-            return restored(entries, tensors, _arguments(entries["arguments"], brought), model, residuals)
+            return restored(entries, tensors, _arguments(entries["arguments"], brought), model, residuals, weights)
         if model is not None or residuals is not None:
-            raise ModelFileError("it holds its own model: remove model=... and residuals=...")
+            what = "no model" if entries["kind"] == "rule" else "its own model"
+            raise ModelFileError(f"it holds {what}: remove model=... and residuals=...")
+        if entries["kind"] == "rule":
+            return restored_rule(entries, tensors, _arguments(entries["arguments"], brought))
         regressor = IntervalRegressor(**_arguments(entries["params"], brought) | {"device": device})
-        _restore(regressor, entries, tensors)
+        _restore(regressor, entries, tensors, weights)
     except ModelFileError as error:
         raise ModelFileError(f"{path}: {error}") from None
     except NO_FAULT_OF_THE_FILE:
@@ -217,7 +280,18 @@ def _network(entries: Mapping[str, Any], tensors: Mapping[str, Tensor], brought:
     arrays = {name.removeprefix(CALIBRATION): t.numpy() for name, t in tensors.items() if name.startswith(CALIBRATION)}
     certificate = Certificate.from_dict(entries["certificate"])
     networks = [copy.deepcopy(networks[i]).eval().requires_grad_(False) for i in order]
-    guarded = GuardedNetwork(networks, rule, declared, arrays, certificate, arguments)
+    kept = tensors.get(NETWORK_PRINTS, torch.empty(0, dtype=torch.int64))
+    check_tensors({NETWORK_PRINTS: kept}, (NETWORK_PRINTS,), ())
+    prints = kept.numpy().view(np.uint64)
+    tensors = {name: t for name, t in tensors.items() if name != NETWORK_PRINTS}
+    groups = None
+    if (entries["groups"] is None) != (arguments["groups"] is None):
+        raise ValueError("its groups are not what its arguments ask for")
+    if entries["groups"] is not None:
+        groups = NetworkGroups(arguments["groups"], tuple(map(tuple, entries["groups"])), entries["members"])
+        rule = rule.for_groups(groups.names, "a function of the inputs", len(groups.values))
+    rule = weighted(rule, Weighting.of(arguments["weights"], arguments["max_weight"]))
+    guarded = GuardedNetwork(networks, rule, declared, arrays, certificate, arguments, prints, groups)
     if guarded.meaning != entries["meaning"]:
         was, would_be = (reason(ValueError(own)) for own in (entries["meaning"], guarded.meaning))
         raise ModelFileError(
@@ -233,14 +307,16 @@ def _network(entries: Mapping[str, Any], tensors: Mapping[str, Tensor], brought:
     return guarded
 
 
-def _restore(model: IntervalRegressor, entries: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
+def _restore(
+    model: IntervalRegressor, entries: Mapping[str, Any], tensors: Mapping[str, Tensor], function: Any = None
+) -> None:
     options = FitOptions.of(model.get_params(deep=False))
     heads: tuple[Head, ...] = tuple(spec.head for spec in options.specs)
     encoder, epochs = encoder_from_dict(entries["encoder"]), tuple(entries["epochs"])
     target = Target.from_dict(entries["target"], options.target.transform)
     check_columns(entries, encoder)
     check_target(target, options.target)
-    check_tensors(tensors, (*PRINTS, *ENTITIES), (WEIGHTS, SUMMARY))
+    check_tensors(tensors, (*PRINTS, *ENTITIES), (WEIGHTS, SUMMARY, WEIGHTING))
     weights = {name.removeprefix(WEIGHTS): t for name, t in tensors.items() if name.startswith(WEIGHTS)}
     shape = {"hidden": tuple(entries["hidden"]), "dropout": entries["dropout"]}
     architecture = replace(options.architecture, **shape).for_table(encoder)
@@ -266,11 +342,13 @@ def _restore(model: IntervalRegressor, entries: Mapping[str, Any], tensors: Mapp
         choices=entries["choices"],
     )
     method = options.method if entries["score"] is None else method_named(entries["score"])
+    grouping = restored_groups(entries, model.groups)
+    prints: dict[str, Any] = {name: tensors[name].numpy().view(np.uint64) for name in PRINTS}
     fitted = Fitted(
         learned=learned,
-        rule=method.rule(options.request),
+        rule=grouped(method.rule(options.request), grouping),
         calibrated=None,
-        **{name: tensors[name].numpy().view(np.uint64) for name in PRINTS},
+        **prints,
         reference=Reference.from_dict(entries["reference"]),
         params=model.get_params(deep=False),
         training_entities=_numpy(tensors.get("training_entities")),
@@ -278,15 +356,18 @@ def _restore(model: IntervalRegressor, entries: Mapping[str, Any], tensors: Mapp
         doubts=tuple(entries["doubts"]),
         repeat_rule=None if entries["repeat_rule"] is None else RepeatRule.from_dict(entries["repeat_rule"]),
         seen=None if entries.get("seen") is None else Seen.from_dict(entries["seen"]),
+        grouping=grouping,
     )
-    if entries["certificate"] is None and any(name.startswith(SUMMARY) for name in tensors):
+    if entries["certificate"] is None and any(name.startswith((SUMMARY, WEIGHTING)) for name in tensors):
         raise ValueError("it holds a calibration without its certificate")
     if entries["certificate"] is not None:
         columns = np.zeros((copies if fitted.rule.each_copy else 1, len(heads), 1, heads[0].columns))
         n_rows, on_insufficient = len(fitted.calibration_prints), options.request.on_insufficient
         like: Predicted = heads[0].read(columns)
-        calibrated = restored_calibration(fitted.rule, entries, tensors, like, n_rows, on_insufficient)
-        fitted = replace(fitted, calibrated=calibrated)
+        weighting = restored_weighting(entries["weighting"], tensors, function, entries["features"]["count"])
+        rule = weighted(fitted.rule, weighting)
+        calibrated = restored_calibration(rule, entries, tensors, like, n_rows, on_insufficient)
+        fitted = replace(fitted, calibrated=calibrated, weighting=weighting)
     model.n_features_in_ = entries["features"]["count"]
     if entries["features"]["names"]:
         model.feature_names_in_ = np.array(entries["features"]["names"], dtype=object)

@@ -6,10 +6,12 @@ import copy
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from operator import itemgetter
 from os import PathLike
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -24,13 +26,19 @@ from guardband.calibration.summary import Summary
 from guardband.data.fingerprint import Prints, refuse_overlap, repeats_in_words
 from guardband.data.target import read_target
 from guardband.doors.bands import refuse_faults
+from guardband.doors.groups import request_of
+from guardband.doors.network_groups import NetworkGroups, labels_of
+from guardband.doors.network_weights import weights_of
 from guardband.doors.outputs import Declared, declared
 from guardband.doors.tensor_prints import prints_of
+from guardband.doors.weights import Weighting, weighted
 from guardband.exceptions import RepeatedRowsWarning, warn
-from guardband.methods.method import Request
 from guardband.methods.registry import method_named
 from guardband.nn.calibration_arrays import CalibrationArrays, stacked_ends
 from guardband.training.inputs import Inputs, call, map_tensors, split_target
+
+if TYPE_CHECKING:
+    from guardband.audit.audit import Audit
 
 
 class GuardedNetwork(nn.Module):
@@ -38,6 +46,25 @@ class GuardedNetwork(nn.Module):
 
     For several levels ``(n, 3, L)``. ``state_dict`` carries the calibration, the certificate, and how outputs are
     read. Arithmetic is in the network's own precision, single at least, rounded outward.
+
+    Parameters
+    ----------
+    networks : sequence of torch.nn.Module
+        The network, or the networks that the method chooses from, in eval mode.
+    rule : Rule
+        The rule that turns predictions into intervals.
+    outputs : object
+        How outputs are read: the ``outputs`` of ``gb.calibrate``.
+    arrays : dict of arrays
+        What calibration found, by name.
+    certificate : Certificate
+        What is promised.
+    arguments : dict
+        The arguments of ``gb.calibrate``.
+    calibration_prints : array of int, default None
+        Fingerprints of the calibration rows, by which an audit refuses them. None means that they are not known.
+    groups : object, default None
+        The groups that have a promise of their own, and the function of the inputs that finds them.
     """
 
     def __init__(
@@ -48,21 +75,32 @@ class GuardedNetwork(nn.Module):
         arrays: Mapping[str, Any],
         certificate: Certificate,
         arguments: Mapping[str, Any],
+        calibration_prints: Prints | None = None,
+        groups: NetworkGroups | None = None,
     ) -> None:
         super().__init__()
+        self.calibration_prints: Prints = np.empty(0, np.uint64) if calibration_prints is None else calibration_prints
         self.networks = nn.ModuleList(networks)
         self.calibration = CalibrationArrays(arrays).to(_device(networks[0]))
         self.certificate = certificate
         self.arguments = arguments
-        self._rule, self._outputs = rule, outputs
+        self._rule, self._outputs, self.grouping = rule, outputs, groups
         self.register_load_state_dict_pre_hook(_refuse_other_state)  # type: ignore[no-untyped-call]
         self.eval()
 
     def forward(self, *args: Any, **kwargs: Any) -> Tensor:
         """Return the calibrated intervals."""
         predicted = self._outputs.read([network(*args, **kwargs) for network in self.networks])
-        out = stacked_ends(self._rule.ends(predicted, Context(), self.calibration.arrays(), torch))
+        context = Context() if self.grouping is None else Context(group=self.grouping.of_inputs(*args, **kwargs))
+        if "weight" in self._rule.uses_of_new:
+            context = replace(context, weight=weights_of(self.arguments["weights"], kwargs or args))
+        out = stacked_ends(self._rule.ends(predicted, context, self.calibration.arrays(), torch))
         return out[:, :, 0] if self._rule.levels.scalar else out
+
+    def _repr_html_(self) -> str:
+        from guardband.doors.shown import guarded_network_html
+
+        return guarded_network_html(self)
 
     def train(self, mode: bool = True) -> GuardedNetwork:
         """Stay in eval mode: with dropout on, this would not be the network that was calibrated."""
@@ -72,10 +110,109 @@ class GuardedNetwork(nn.Module):
         """Write weights, calibration and certificate to one file; ``gb.load(path, network=...)`` brings them back.
 
         A file holds no code: the network is to be built anew, and so is a function that reads its outputs.
+
+        Parameters
+        ----------
+        path : str or path
+            The file to write.
         """
         from guardband.doors.model_file import save
 
         save(self, path)
+
+    def audit(
+        self,
+        x: Inputs,
+        y: Any,
+        *,
+        group: Any = None,
+        time: Any = None,
+        significance: float = 0.01,
+        batch_size: int = 1024,
+    ) -> Audit:
+        """Return what rows with known true values say of the promise.
+
+        Parameters
+        ----------
+        x : tensor, tuple or mapping of tensors
+            Inputs of rows that neither trained nor calibrated the network, as the network takes them.
+        y : tensor or array of shape (n,)
+            The true values.
+        group : array of shape (n,), default None
+            Coverage is shown for each of these values.
+        time : array of shape (n,), default None
+            Rows are put in this order to show coverage over time.
+        significance : float, default 0.01
+            How often rows that keep the promise may be called broken.
+        batch_size : int, default 1024
+            How many rows the network sees at once.
+        """
+        from guardband.audit.audit import audit
+        from guardband.doors.judged_network import evidence_of_network
+
+        return audit(evidence_of_network(self, x, y, group=group, time=time, batch_size=batch_size), significance)
+
+    def report(
+        self,
+        path: str | PathLike[str],
+        x: Inputs = None,
+        y: Any = None,
+        *,
+        group: Any = None,
+        time: Any = None,
+        significance: float = 0.01,
+        batch_size: int = 1024,
+        title: str = "",
+        author: str = "",
+        unit: str = "",
+    ) -> Path:
+        """Write the page of the network and return its path; with ``x`` and ``y`` it shows their audit.
+
+        Parameters
+        ----------
+        path : str or path
+            The HTML file to write.
+        x : tensor, tuple or mapping of tensors, default None
+            Inputs of test rows, as the network takes them. They neither trained nor calibrated it. Without them the
+            page shows the promise alone.
+        y : tensor or array of shape (n,), default None
+            Their true values.
+        group : array of shape (n,), default None
+            A group for each row. Coverage is shown for each group.
+        time : array of shape (n,), default None
+            The time of each row, to look for changes over time.
+        significance : float, default 0.01
+            How often a model that keeps its promise may be called broken. Lower it if a false alarm is expensive.
+        batch_size : int, default 1024
+            How many rows the network sees at once. Lower it if memory runs out.
+        title : str, default ""
+            The heading of the page. Without one, the page names the confidence level and the target.
+        author : str, default ""
+            Who made the page. It stands beside the date.
+        unit : str, default ""
+            The unit of the target, such as "EUR". It stands behind predictions, interval ends and widths.
+        """
+        from guardband.doors.described import described_model
+        from guardband.doors.judged_network import evidence_of_network
+        from guardband.report.document import document
+        from guardband.report.heading import Heading
+        from guardband.report.page import write_report
+
+        evidence = None
+        if x is not None or y is not None:
+            evidence = evidence_of_network(self, x, y, group=group, time=time, batch_size=batch_size)
+        model = described_model(self.certificate, ("Network", type(self.networks[0]).__name__))
+        return write_report(document(model, evidence, significance, Heading(title, author, unit)), Path(path))
+
+    def on_its_device(self, tensor: Tensor) -> Tensor:
+        """Return a tensor where the network is.
+
+        Parameters
+        ----------
+        tensor : tensor
+            Any tensor.
+        """
+        return tensor.to(_device(self.networks[0]))
 
     @property
     def meaning(self) -> str:
@@ -133,26 +270,52 @@ def calibrate_network(
     """Return a calibrated copy of a network, as ``calibrate`` says; ``arguments`` are those for the rule."""
     networks = [network] if isinstance(network, nn.Module) else list(network)
     if isinstance(data, Tensor):
-        raise TypeError("data must hold inputs and outcomes, (x, y), found one tensor alone.")
+        raise TypeError("data is one tensor alone. Pass inputs and true values, as (x, y).")
     chosen, read, order = read_arguments(arguments, len(networks))
     copies = [copy.deepcopy(networks[i]).eval().requires_grad_(False) for i in order]
     prints: list[Prints] = []
+    function, labels = arguments["groups"], []
+    weighting = Weighting.of(arguments["weights"], arguments["max_weight"])
+    if function is not None and process_group is not None:
+        raise ValueError("groups cannot be used with process_group yet. Calibrate in one process.")
 
     def blocks() -> Iterator[Block]:
         first_row = 0
-        for inputs, y in _batches(data, target, batch_size):
+        for inputs, y in labelled_batches(data, target, batch_size):
             outcomes = read_target(y, len(y), first_row)
             predicted = _predicted(copies, read, inputs, len(y))
             refuse_faults(predicted, first_row)
             prints.append(prints_of(inputs, y))
             first_row += len(y)
-            yield predicted, outcomes, Context()
+            if function is not None:
+                labels.append(labels_of(function, _on(_device(copies[0]), inputs), len(y)))
+            weight = None
+            if weighting is not None:
+                own = weights_of(arguments["weights"], _on(_device(copies[0]), inputs)).cpu()
+                weight = weighting.of_calibration(None, len(y), own)
+            yield predicted, outcomes, Context(weight=weight)
 
-    trained = [prints_of(*batch) for batch in _batches(training, target, batch_size)] if training is not None else []
+    trained = (
+        [prints_of(*batch) for batch in labelled_batches(training, target, batch_size)] if training is not None else []
+    )
     weights = [float(p.double().sum()) for network in copies if process_group is not None for p in network.parameters()]
     same = f"{chosen} of {read} with {weights}"
-    gather = partial(_gathered, prints=prints, trained=trained, same=same, group=process_group)
-    calibrated = Calibrated.from_blocks(chosen, blocks(), on_insufficient=arguments["on_insufficient"], gather=gather)
+    gather = None
+    if process_group is not None:
+        gather = partial(_gathered, prints=prints, trained=trained, same=same, group=process_group)
+    every_block: Iterable[Block] = blocks()
+    groups = None
+    if function is not None:  # all rows say which groups there are, so what was predicted of them is kept
+        every_block = list(every_block)
+        groups = NetworkGroups.learn(function, labels)
+        chosen = chosen.for_groups(groups.names, "a function of the inputs", len(groups.values))
+        codes = [groups.of(own).cpu().numpy() for own in labels]
+        pairs = zip(every_block, codes, strict=True)
+        every_block = [(predicted, y, replace(context, group=own)) for (predicted, y, context), own in pairs]
+    chosen = weighted(chosen, weighting)
+    calibrated = Calibrated.from_blocks(
+        chosen, every_block, on_insufficient=arguments["on_insufficient"], gather=gather
+    )
     every = np.concatenate(prints)
     if trained:
         refuse_overlap(every, np.concatenate(trained))
@@ -160,13 +323,13 @@ def calibrate_network(
     if repeats is not None:
         warn(repeats, RepeatedRowsWarning)
         certificate = certificate.with_notes(repeats)
-    return GuardedNetwork(copies, chosen, read, calibrated.found.arrays, certificate, arguments)
+    return GuardedNetwork(copies, chosen, read, calibrated.found.arrays, certificate, arguments, every, groups)
 
 
 def read_arguments(arguments: Mapping[str, Any], networks: int) -> tuple[Rule, Declared, list[int]]:
     """Return the rule, how outputs are read, and the order of the networks that arguments of ``calibrate`` ask for."""
     method = method_named(arguments["method"])
-    request = Request.of(**{name: value for name, value in arguments.items() if name not in ("method", "outputs")})
+    request = request_of(arguments)
     method.check(request)
     method.check_networks(request)
     read, request = declared(arguments["outputs"], method, request)
@@ -186,7 +349,7 @@ def _predicted(networks: Sequence[nn.Module], read: Declared, inputs: Inputs, n:
     return predicted.map(lambda part: part.double().cpu().numpy())
 
 
-def _batches(data: Any, target: str, batch_size: int) -> Iterator[tuple[Inputs, Tensor]]:
+def labelled_batches(data: Any, target: str, batch_size: int) -> Iterator[tuple[Inputs, Tensor]]:
     """Give inputs and responses of each batch."""
     if isinstance(data, tuple):
         inputs, y = split_target(data, target)
@@ -210,8 +373,6 @@ def _gathered(
     own: Summary | None, prints: list[Prints], trained: list[Prints], same: str, group: Any
 ) -> list[Summary | None]:
     """Return what all processes of a group have found, the same in each of them, and take over their prints."""
-    if group is None:
-        return [own]
     import torch.distributed as dist
 
     found: list[Any] = [None] * dist.get_world_size(group)

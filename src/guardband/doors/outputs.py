@@ -96,6 +96,9 @@ def declared(outputs: Outputs, method: Method, request: Request) -> tuple[Declar
         return Declared(*READINGS["bands"], outputs), request
     levels = checked_quantiles(outputs)
     pairs = {round(2 * q, 12) for q in levels if q < 0.5 and _has(levels, 1 - q)}
+    is_free = request.is_sided and request.tau is None
+    if is_free and _has(levels, 0.5) and len(levels) > 1:
+        return Declared(_on_sides(levels, request), "quantiles"), request
     if not _has(levels, 0.5) or not pairs:
         raise ValueError(f"quantiles must hold 0.5 and pairs q, 1 - q about it, found {list(levels)}.")
     if "taus" in method.options and request.taus is None:
@@ -109,6 +112,20 @@ def declared(outputs: Outputs, method: Method, request: Request) -> tuple[Declar
                 "another pair by tau=... or taus=..."
             )
     return Declared(QuantileColumns(levels, taus), "quantiles"), request
+
+
+def _on_sides(levels: tuple[float, ...], request: Request) -> QuantileColumns:
+    """Return the quantiles that come nearest to the tails; where there is none on a side, the median is its bound."""
+    below, above = request.shares_outside
+    low = min((q for q in levels if q < 0.5), key=lambda q: abs(q - below), default=0.5)
+    high = min((q for q in levels if q > 0.5), key=lambda q: abs(1 - q - above), default=0.5)
+    needed = {"lower": (low,), "upper": (high,)}.get(request.side, (low, high))
+    if 0.5 in needed:
+        raise ValueError(
+            f"{'These tails need' if request.tails else f'side={request.side!r} needs'} a quantile on that side of the "
+            f"median, found {list(levels)}. Add one near {below:g} or {1 - above:g}."
+        )
+    return QuantileColumns(levels, (low + 1 - high,), (low,))
 
 
 def _has(levels: Sequence[float], level: float) -> bool:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from guardband.data.table import as_array, from_tensor
 from guardband.doors.outputs import Outputs
+from guardband.pipelines import predict_interval
 
 Columns = NDArray[np.float64]
 Ask = Callable[[Any, Sequence[float]], Any]
@@ -53,6 +54,8 @@ def predictor_of(model: Any, outputs: Any = None) -> Predictor:
 
     ``outputs`` declares what it predicts; otherwise what is known of its library says it.
     """
+    for own in model if isinstance(model, list | tuple) else [model]:
+        _refuse_classifier(own)
     if isinstance(model, list | tuple):
         if len(model) not in (2, 3):
             raise ValueError(f"Several models must be (lower, upper) or (lower, point, upper), found {len(model)}.")
@@ -68,10 +71,30 @@ def predictor_of(model: Any, outputs: Any = None) -> Predictor:
     return _known(model) or Predictor(lambda X, levels: model.predict(X), "point")
 
 
+def model_in_words(model: Any) -> str:
+    """Return what a model is by name; of several, what each of them predicts."""
+    if not isinstance(model, list | tuple):
+        return type(model).__name__
+    parts = {2: ("lower", "upper"), 3: ("lower", "point", "upper")}[len(model)]
+    return ", ".join(f"{type(own).__name__} ({part})" for own, part in zip(model, parts, strict=True))
+
+
+def _refuse_classifier(model: Any) -> None:
+    """Raise if a model predicts classes: their names may be numbers, of which no interval says anything."""
+    inner = innermost(model)[0]
+    if hasattr(inner, "predict_proba") and hasattr(inner, "classes_"):
+        raise TypeError(
+            f"{type(inner).__name__} predicts classes, and intervals are for numbers. Calibrate a regressor, or a "
+            "function that returns numbers."
+        )
+
+
 def _known(model: Any) -> Predictor | None:
     """Return how to ask a model that predicts more than a point, None for any other."""
     model = getattr(model, "best_estimator_", model)  # a search does not pass on what else it is asked for
-    inner, is_transformed = _innermost(model)
+    inner, is_transformed = innermost(model)
+    if hasattr(inner, "predict_interval"):  # guardband's own
+        return Predictor(lambda X, levels: _bands(model, X), "bands")
     takes = _parameters(inner.predict)
     distribution = _distribution(model)
     if distribution is not None:  # NGBoost
@@ -99,6 +122,13 @@ def _known(model: Any) -> Predictor | None:
     return None
 
 
+def _bands(model: Any, X: Any) -> Columns:
+    """Return the bounds and the point of the model's first level."""
+    bands = predict_interval(model, X)
+    lower, upper = bands.per_level()
+    return np.column_stack([lower[:, 0], bands.point, upper[:, 0]])
+
+
 def _increasing(levels: Any) -> Outputs:
     """Return what quantiles at these levels are: a pair about the middle needs no median between."""
     own = tuple(float(level) for level in levels)
@@ -109,7 +139,7 @@ def _increasing(levels: Any) -> Outputs:
     return "bounds" if len(own) == 2 and np.isclose(sum(own), 1, rtol=0, atol=1e-9) else own
 
 
-def _innermost(model: Any) -> tuple[Any, bool]:
+def innermost(model: Any) -> tuple[Any, bool]:
     """Return the model inside pipelines, searches and transformed targets, and whether there are any of the last."""
     is_transformed = False
     for _ in range(10):

@@ -5,18 +5,17 @@ from __future__ import annotations
 import math
 import sys
 
-from guardband.progress import ProgressBar
+from guardband.progress import ProgressBar, notebook_display
 
 
 class FitProgress(ProgressBar):
-    """Shows epochs on standard error, after a second, if it is a terminal or ``verbose`` is true.
+    """Shows epochs after a second, in a terminal, in a notebook, or if ``verbose`` is true.
 
     If the time is limited, the bar shows how much of it is used: training will hardly reach the last epoch.
     """
 
     def __init__(self, verbose: bool | None, seconds: float = math.inf) -> None:
-        is_shown = sys.stderr is not None and sys.stderr.isatty() if verbose is None else verbose
-        super().__init__(is_shown, "epochs")
+        super().__init__(_is_watched() if verbose is None else verbose, "epochs")
         self._limit = seconds
 
     def __call__(self, what: str, epoch: int, epochs: int) -> None:
@@ -25,3 +24,8 @@ class FitProgress(ProgressBar):
             self.update(what, epoch, epochs, epoch=epoch, of=f" of at most {epochs}")
         else:
             self.update(what, min(self.seconds, self._limit), self._limit, epoch=epoch, of="")
+
+
+def _is_watched() -> bool:
+    """Return whether somebody looks at standard error, or at the output of a notebook."""
+    return notebook_display() is not None or (sys.stderr is not None and sys.stderr.isatty())

@@ -42,10 +42,23 @@ def with_intervals(
 ) -> nn.Module:
     """Return a copy of a network whose last linear layer is replaced by a ``TripleHead``, ``(n, ...) -> (n, 3)``.
 
-    The last layer is the last ``nn.Linear`` that was registered, as in the models of torchvision and timm and in
-    ``nn.Sequential``; ``layer`` names another one, as in ``model.named_modules()``. ``head`` puts a module of your
-    own in its place. ``freeze`` trains the head alone, and keeps the rest in eval mode. A layer inside one of torch's
-    own modules, such as ``nn.TransformerEncoderLayer``, is refused: it does not make the network's output.
+    A layer inside one of torch's own modules, such as ``nn.TransformerEncoderLayer``, is refused: it does not make the
+    network's output.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        The network. It is copied, not changed.
+    layer : str, default None
+        The layer to replace, as in ``model.named_modules()``. None means the last ``nn.Linear`` that was
+        registered.
+    head : torch.nn.Module, default None
+        What to put in its place. None means a ``TripleHead``.
+    freeze : bool, default False
+        Whether to train the head alone and keep the rest in eval mode. Set it if you have few rows.
+    ordering : {"softplus", "relu"}, default "softplus"
+        How the three outputs are kept in order. "softplus" always has a gradient; "relu" is the paper's, and
+        one side can stop learning.
     """
     if not isinstance(model, nn.Module):
         raise TypeError(f"with_intervals takes a torch.nn.Module, found {type(model).__name__}.")

@@ -13,8 +13,11 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, MsgspecError, Struct, to_builtins
 from msgspec.json import decode
 
+from guardband.data.grouping import BINS
 from guardband.data.reference import CELLS, KNOTS, MOST_KEPT
 
+MOST_GROUPS = 100
+"""Branches of a tree."""
 MOST_LEVELS = 1000
 """Levels, or levels of networks: calibration passes over its rows once for each of the former."""
 
@@ -48,7 +51,7 @@ Plain = bool | int | Finite | str | Exact | list[bool | int | Finite | str | Exa
 """An argument, as ``plain`` writes it; what it means is checked where it is used."""
 
 
-class Promised(Stored):
+class Promised(Stored, kw_only=True):
     """The arguments that ``IntervalRegressor`` and ``calibrate`` share."""
 
     method: str
@@ -57,14 +60,77 @@ class Promised(Stored):
     guarantee: str
     delta: Number | None
     joint: bool | int
+    side: str = "both"
+    tails: tuple[Number, Number] | None = None
     tau: Number | None
     taus: Levels
     rule: str | None
     average: str | None
     on_insufficient: str
+    groups: str | list[str] | None = None
+    small_groups: Literal["inf", "pool"] = "inf"
+    missing_groups: bool | int = False
+    group_bins: Annotated[int, Meta(ge=2)] = BINS
 
 
-class Params(Promised):
+class GroupColumnEntries(Stored):
+    """A ``GroupColumn``."""
+
+    name: str
+    kind: Literal["number", "boolean", "date", "category"]
+    values: list[str | Finite]
+    is_range: bool
+    members: bool
+    has_pool: bool
+    has_missing: bool
+
+    def __post_init__(self) -> None:
+        texts = self.kind == "category"
+        if any(isinstance(value, str) != texts for value in self.values) or len(set(self.values)) < len(self.values):
+            raise ValueError("The values of groups must differ, and be those of their column")
+        if self.values != sorted(self.values, key=str if texts else float) or (self.members and self.values != [1.0]):
+            raise ValueError("The values of groups must be in order")
+
+
+class SideEntries(Stored):
+    """Where a branch leads: to a group, or to a branch before it."""
+
+    group: Count | None
+    branch: Count | None
+
+    def __post_init__(self) -> None:
+        if (self.group is None) == (self.branch is None):
+            raise ValueError("A branch leads to a group or to another branch")
+
+
+class BranchEntries(Stored):
+    """A ``Branch``."""
+
+    column: str
+    kind: Literal["number", "boolean", "date", "category"]
+    cut: Finite | None
+    values: list[str]
+    known: list[str]
+    missing_left: bool
+    may_miss: bool
+    left: SideEntries
+    right: SideEntries
+
+    def __post_init__(self) -> None:
+        if (self.cut is None) != (self.kind == "category"):
+            raise ValueError("A branch compares numbers or categories")
+
+
+class TreeEntries(Stored):
+    """A ``TreeGroups``."""
+
+    branches: Annotated[list[BranchEntries], Meta(min_length=1, max_length=MOST_GROUPS)]
+
+
+Groups = TreeEntries | Annotated[list[GroupColumnEntries], Meta(min_length=1)]
+
+
+class Params(Promised, kw_only=True):
     """The arguments of an ``IntervalRegressor``, without its device."""
 
     calibration_size: Plain
@@ -91,10 +157,12 @@ class Params(Promised):
     verbose: Plain
 
 
-class Arguments(Promised):
-    """The arguments of ``calibrate``."""
+class Arguments(Promised, kw_only=True):
+    """The arguments of ``calibrate`` for a network."""
 
     outputs: str | Annotated[list[Number], Meta(max_length=2 * MOST_LEVELS + 1)]
+    weights: str | None = None
+    max_weight: Number | None = None
 
 
 class NumberEntries(Stored, tag="number", tag_field="code"):
@@ -155,6 +223,25 @@ class TableEncoderEntries(Stored, tag="table", tag_field="encoder"):
 
 class PlainEncoderEntries(Stored, tag="plain", tag_field="encoder"):
     """A ``PlainNumbers``."""
+
+
+class EstimateEntries(Stored):
+    """An ``EstimatedWeights``, without its arrays."""
+
+    encoder: TableEncoderEntries | PlainEncoderEntries
+    n_training: Count
+    n_target: Count
+    largest_weight: Positive
+    unlike: Count
+
+
+class WeightingEntries(Stored):
+    """A ``Weighting``; a function is the user's own."""
+
+    is_function: bool
+    max_weight: Positive | None
+    column: str | None
+    estimate: EstimateEntries | None
 
 
 class TargetEntries(Stored):
@@ -268,6 +355,13 @@ class RepeatEntries(Stored):
     with_target: bool
 
 
+class ChosenEntries(Stored):
+    """A ``Chosen``."""
+
+    candidates: Annotated[int, Meta(ge=2, le=10**6)]
+    delta: Annotated[float, Meta(gt=0, lt=1)]
+
+
 class UnitEntries(Stored):
     """A ``Unit``."""
 
@@ -330,6 +424,9 @@ class TableEntries(ModelEntries, tag="table"):
     doubts: list[str]
     repeat_rule: RepeatEntries | None
     seen: SeenEntries | None = None
+    grouping: Groups | None = None
+    weighting: WeightingEntries | None = None
+    chosen: ChosenEntries | None = None
 
 
 class NetworkEntries(ModelEntries, tag="network"):
@@ -339,9 +436,11 @@ class NetworkEntries(ModelEntries, tag="network"):
     networks: Annotated[int, Meta(ge=1, le=10 * MOST_LEVELS)]
     certificate: CertificateEntries
     meaning: str
+    groups: Annotated[list[list[int]], Meta(min_length=1)] | None = None
+    members: bool = False
 
 
-class OtherModelArguments(Promised):
+class OtherModelArguments(Promised, kw_only=True):
     """The arguments of ``calibrate`` for a model of any library, with what was found out about it."""
 
     outputs: str | Annotated[list[Number], Meta(max_length=2 * MOST_LEVELS + 1)]
@@ -362,6 +461,36 @@ class OtherModelEntries(ModelEntries, tag="model"):
     unit: UnitEntries | None
     reference: ReferenceEntries
     repeat_rule: RepeatEntries | None
+    probe: Annotated[list[Annotated[list[Finite], Meta(max_length=2 * MOST_LEVELS + 1)]], Meta(max_length=5)] | None = (
+        None
+    )
+    grouping: Groups | None = None
+    weighting: WeightingEntries | None = None
+    chosen: ChosenEntries | None = None
+
+
+class RuleArguments(Promised, kw_only=True):
+    """The arguments of a ``BandCalibrator``."""
+
+    crossing: Literal["raise", "sort"]
+
+
+class RuleEntries(ModelEntries, tag="rule"):
+    """A calibrated ``BandCalibrator``."""
+
+    arguments: RuleArguments
+    form: Literal["interval", "bounds", "point", "gaussian", "lower", "upper"]
+    columns: Annotated[list[str], Meta(min_length=1, max_length=30 * MOST_LEVELS)]
+    split_by: Annotated[list[str], Meta(min_length=1)] | None
+    certificate: CertificateEntries
+    notes: list[str]
+    unit: UnitEntries | None
+    reference: ReferenceEntries
+    repeat_rule: RepeatEntries | None
+    group_by: Annotated[list[str], Meta(min_length=1)] | None = None
+    grouping: Annotated[list[GroupColumnEntries], Meta(min_length=1)] | None = None
+    weighting: WeightingEntries | None = None
+    chosen: ChosenEntries | None = None
 
 
 class Version(Struct):
@@ -378,7 +507,8 @@ def schema_of(text: str) -> int:
 
 def entries_of(text: str) -> dict[str, Any]:
     """Return entries in JSON that are what this version writes; others are a ``ValueError``."""
-    entries: dict[str, Any] = to_builtins(_decoded(text, TableEntries | NetworkEntries | OtherModelEntries))
+    kinds = TableEntries | NetworkEntries | OtherModelEntries | RuleEntries
+    entries: dict[str, Any] = to_builtins(_decoded(text, kinds))
     return entries
 
 

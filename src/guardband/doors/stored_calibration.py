@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
-from dataclasses import asdict
-from typing import Any
+from dataclasses import asdict, replace
+from typing import Annotated, Any
 
 import torch
+from msgspec import Meta, convert
 from torch import Tensor
 
 from guardband.bands.certificate import Certificate
 from guardband.bands.predicted import Predicted
-from guardband.calibration.calibrated import Calibrated, OnInsufficient, Unit
+from guardband.calibration.calibrated import Calibrated, Chosen, OnInsufficient, Unit
 from guardband.calibration.rule import Rule
 from guardband.calibration.summary import Summary
 from guardband.doors.model_checks import check_summary, like_predicted
 
 SUMMARY = "summary."
+Width = tuple[Annotated[float, Meta(ge=0, le=sys.float_info.max)], ...] | None
+WIDTHS = list[tuple[Width, Width]]
 
 
 def calibration_entries(calibrated: Calibrated | None) -> dict[str, Any]:
     """Return notes, certificate and unit for JSON, None for a model that is not calibrated."""
-    return {
+    chosen = None if calibrated is None else calibrated.chosen
+    return ({} if chosen is None else {"chosen": asdict(chosen)}) | {
         "notes": None if calibrated is None else list(calibrated.notes),
         "certificate": None if calibrated is None else calibrated.certificate.to_dict(),
         "unit": None if calibrated is None or calibrated.unit is None else asdict(calibrated.unit),
@@ -49,7 +54,12 @@ def restored_calibration(
     check_summary(summary, like_predicted(rule, like), n_rows)
     if unit is not None and unit.n_rows != n_rows:
         raise ValueError("its number of calibration rows does not fit")
-    calibrated = Calibrated.by(rule, summary, notes, on_insufficient, unit, is_loaded=True)
-    if calibrated.certificate != Certificate.from_dict(entries["certificate"]):
+    chosen = Chosen(**entries["chosen"]) if entries.get("chosen") else None
+    calibrated = Calibrated.by(rule, summary, notes, on_insufficient, unit, is_loaded=True, chosen=chosen)
+    saved = Certificate.from_dict(entries["certificate"])
+    if calibrated.certificate != saved:
         raise ValueError("what is calibrated here is not what the saved certificate promises")
-    return calibrated
+    if not saved.promise.is_parted:
+        return calibrated
+    convert([(part.width, part.plain_width) for part in saved.promise.statements()], WIDTHS)
+    return replace(calibrated, found=replace(calibrated.found, promise=saved.promise))  # which says how wide groups are

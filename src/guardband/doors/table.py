@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
@@ -17,20 +18,25 @@ from guardband.bands.certificate import Certificate
 from guardband.bands.intervals import Intervals
 from guardband.bands.levels import Level
 from guardband.bands.pav_promise import PavRule
-from guardband.bands.predicted import Predicted
+from guardband.bands.predicted import Context, Predicted
+from guardband.bands.promise import Side
 from guardband.calibration.calibrated import Calibrated, OnInsufficient
 from guardband.calibration.pav import Average
-from guardband.data.context import context_of
 from guardband.data.encoder import TableEncoder
 from guardband.data.entities import SplitBy, refuse_seen
 from guardband.data.fingerprint import count_overlap, refuse_overlap
+from guardband.data.grouping import BINS, GroupsBy, SmallGroups
 from guardband.data.labelled_rows import Belonging, LabelledRows
+from guardband.data.mixed_rows import Mixer
 from guardband.data.table import Table, read_table
 from guardband.data.target import Target
 from guardband.data.transforms import Transform
 from guardband.doors.about import made_by, settings_of
 from guardband.doors.fit_rows import PREPARED_OUTSIDE, fit_rows, warn_of_absurd_rows
+from guardband.doors.for_target import for_target, with_source
 from guardband.doors.judged import Judged
+from guardband.doors.shown import PromiseBelowDiagram
+from guardband.doors.weights import Weighting, weighed, with_weights
 from guardband.exceptions import UnlikeRowsWarning, warn
 from guardband.learning.architecture import Builder
 from guardband.learning.options import FitOptions
@@ -44,71 +50,151 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-PROMISED = ("method", "confidence_level", "alpha", "guarantee", "delta", "joint", "taus", "rule", "average")
+PROMISED = (
+    "method",
+    "confidence_level",
+    "alpha",
+    "guarantee",
+    "delta",
+    "joint",
+    "side",
+    "tails",
+    "taus",
+    "rule",
+    "average",
+    "groups",
+    "small_groups",
+    "missing_groups",
+    "group_bins",
+)
 """What fit settles of the promise."""
 
 
-class IntervalRegressor(Judged, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class IntervalRegressor(PromiseBelowDiagram, Judged, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """A network for tables whose prediction intervals come with a guarantee.
 
-    ``fit`` splits its rows into D1, which trains, and D2, which calibrates (``calibration_size``, a share or
-    a number of rows); with ``calibration_size=None`` all rows train, and ``calibrate`` brings D2.
+    ``fit`` trains on some of its rows and calibrates on the others. With ``calibration_size=None`` all rows train, and
+    you call ``calibrate`` with further rows.
 
     Parameters
     ----------
-    method : {"conf-nn", "pav", "high-q", "neg-ll", "conf-fw", "qreg-un", "bayes", "cqr", "cqr-r", "auto"} or Method
-        "conf-nn" is split conformal on the scaled score, "pav" a selection from a grid of levels; "auto" takes
-        whichever of "conf-nn", "cqr" and "cqr-r" gives the least interval score on folds of D1. The others are
-        those that the paper compares with, and two more conformal scores. "high-q", "neg-ll", "bayes" and
-        "qreg-un" promise nothing: with the first two D2 chooses among networks.
-    confidence_level, alpha : float or sequence of float
-        The level or levels of the intervals, 0.9 unless given; or one minus them.
-    guarantee : {"marginal", "pac"} or Cut
-        On average over calibration sets, or with probability 1 - ``delta`` over them (for each level apart,
-        with ``joint`` for all at once). pav states its own guarantee; ``"pac"`` asks it for the level itself.
-    tau : float
-        The level of the network of conf-nn, cqr and cqr-r: alpha unless given, the smallest of several.
-    taus, rule, average
-        pav's grid, its rule ("fixed-sequence", "nested" or the paper's own, "paper"), and "corollary" or
-        "sharp" to ask for average coverage.
-    on_insufficient : {"inf", "raise"}
-        Too few calibration rows give the whole line with a warning, or an error.
-    split_by : str, sequence of str or callable
-        The column or columns that name what rows belong to, such as a storm, a patient or a customer; or a function
-        of the table that returns a label for each row. Rows that belong together stay on one side of every split. The
-        promise is then for a new row of a new storm, and ``n_calibration`` counts storms. Columns of text that are
-        named here are not learnt from, because new rows have new values. By default guardband looks for repeated rows
-        and for columns that act as such keys; an empty list says that rows stand alone.
-    network : {"tabular", "plain", "paper"} or callable
-        "tabular" embeds numbers, has three hidden layers, and is trained as several copies over folds of D1, each
-        stopped early by the rows that it did not see; their average is used. "plain" is fully connected, with
-        weight decay and early stopping; "paper" the same with the paper's ReLU ordering, no weight decay and
-        cross-validated epochs. A callable takes the number of columns and returns a module that puts out bands,
-        such as one that ends in ``gb.nn.TripleHead``; it gets the columns as they are, numbers only, and the
-        response standardised.
-    preset : {"fast", "default", "best"} or float
-        How much time to spend on "tabular": 2 small copies, 8 or 24; or seconds, after which no epoch is begun.
-    hidden, activation, dropout, ordering
-        The shape of the network; None is what suits it.
-    power, point
-        The loss: see ``gb.nn.IntervalLoss``.
-    epochs, max_epochs, patience, batch_size, learning_rate, weight_decay
-        The training: ``epochs`` is a number, "cv" or "early".
+    method : str or Method, default "conf-nn"
+        How intervals are made. "conf-nn" scales the network's intervals until they contain enough calibration rows.
+        "pav" chooses one of several networks. "conf-fw" gives all rows one width. "cqr" and "cqr-r" move the bounds
+        outward. "auto" takes whichever of "conf-nn", "cqr" and "cqr-r" does best on the training rows.
+        "high-q", "neg-ll", "bayes" and "qreg-un" promise nothing and are there for comparison.
+    confidence_level : float or sequence of float, default None
+        The share of new rows that should fall inside their intervals, or several such shares. None means 0.9. Raise it
+        if a miss is expensive; intervals become wider.
+    alpha : float or sequence of float, default None
+        One minus ``confidence_level``, for code that counts misses. Give one of the two.
+    guarantee : {"marginal", "pac"} or Cut, default "marginal"
+        "marginal" promises the level on average over possible calibration sets. "pac" promises it with confidence
+        1 - ``delta`` for the calibration set you have; intervals are a little wider. pav has a promise of its own, and
+        "pac" asks it for the level itself. A ``Cut`` brings a guarantee of your own.
+    delta : float, default None
+        How often a "pac" guarantee may fail over possible calibration sets. None means 0.1. Lower it if you need more
+        confidence.
+    joint : bool, default False
+        Whether a "pac" guarantee holds for all levels at once. Set it if you choose a level after looking at the
+        intervals.
+    side : {"both", "lower", "upper"}, default "both"
+        Which bound the promise is about. "upper" promises that true values lie at or below their upper bounds; lower
+        bounds are then infinite. Choose it if only one kind of miss matters.
+    tails : tuple of two floats, default None
+        The share of new rows that may lie below their intervals and the share that may lie above, such as
+        ``(0.02, 0.08)``. Each has a promise of its own. Give it in place of a confidence level.
+    tau : float, default None
+        The level at which conf-nn, cqr and cqr-r train their network. None means alpha, the smallest if there are
+        several. Rarely worth a change.
+    taus : sequence of float, default None
+        The levels of the networks that pav chooses from. None means ten values from alpha / 10 to alpha. Add smaller
+        values if pav finds no network that is wide enough.
+    rule : {"fixed-sequence", "nested", "paper"}, default None
+        How pav chooses among its networks. None means "fixed-sequence". "paper" is the rule of the paper, with a weaker
+        bound.
+    average : {"sharp", "corollary"}, default None
+        Ask pav for the level on average over calibration sets, by the exact bound ("sharp") or by the paper's
+        ("corollary"). None keeps pav's own promise.
+    on_insufficient : {"inf", "raise"}, default "inf"
+        What happens with too few calibration rows. "inf" gives infinite intervals and a warning, "raise" an error. Use
+        "raise" in programs that nobody watches.
+    calibration_size : float, int or None, default 0.25
+        The share or the number of rows that ``fit`` keeps for calibration. More rows make coverage more predictable and
+        leave fewer rows for training. None if you call ``calibrate`` yourself.
+    split_by : str, sequence of str or function, default None
+        The columns that name what rows belong to, such as a patient or a customer; or a function of the table that
+        returns a label for each row. Rows that belong together stay together in every split, and the promise is for a
+        new patient. Columns of text that are named here are not learnt from, because new rows have new values. None
+        looks for repeated rows and warns of columns that act as such keys. An empty list says that rows stand alone.
+    groups : str, sequence of str or function, default None
+        The column whose values each have a promise of their own, such as a district. Several columns make groups that
+        overlap: every value of each is one. A function of the table returns a label for each row, or several columns
+        of labels; of several columns of True and False each is one group. "auto" looks on the training rows for groups
+        that one promise for all rows would treat unequally.
+    small_groups : {"inf", "pool"}, default "inf"
+        What becomes of groups with too few calibration rows. "inf" gives them infinite intervals and a warning that
+        says how many rows they need. "pool" gives all groups with few training rows one promise together.
+    missing_groups : bool, default False
+        Whether rows whose group is missing are a group too. Otherwise they belong to none, and their intervals are
+        infinite unless another column gives them a group.
+    group_bins : int, default 5
+        How many ranges a column of numbers is divided into if it makes groups, by the training rows. A column with at
+        most 30 different numbers is not divided: each number is a group.
+    network : {"tabular", "plain", "paper"} or function, default "tabular"
+        "tabular" suits most tables: it embeds numbers and averages several copies, each stopped early on rows it did
+        not train on. "plain" is one fully connected network with weight decay and early stopping. "paper" follows the
+        paper. A function takes the number of columns and returns a module of your own that ends in
+        ``gb.nn.TripleHead``; it gets the columns as numbers and the target standardised.
+    preset : {"fast", "default", "best"} or float, default "default"
+        How much work "tabular" does: 2 small copies, 8 copies or 24. A number is a time limit in seconds, after which
+        no new epoch starts. Use "fast" to try things out, "best" for the narrowest intervals.
+    hidden : sequence of int, default None
+        The widths of the hidden layers. None chooses them by network and number of rows.
+    activation : {"relu", "gelu", "silu", "mish", "elu", "tanh"}, default None
+        The activation after each hidden layer. None means "silu" for "tabular" and "relu" otherwise.
+    dropout : float, default None
+        The share of hidden units that are dropped in training. None means 0, or 0.03 for small networks of "tabular".
+        Raise it if the network overfits.
+    ordering : {"softplus", "relu"}, default None
+        How lower bound, prediction and upper bound are kept in order. None means "softplus", and "relu" for "paper".
+    power : {1, 2}, default 1
+        The power of the loss. 1 learns quantiles; 2 squares all terms, as in the paper's second form, and learns
+        expectiles.
+    point : {"median", "mean"}, default "median"
+        What the prediction estimates. Use "mean" if sums of predictions must be right on average.
+    epochs : int, "early" or "cv", default None
+        How long to train: a number of epochs, until a held-out part of the training rows stops improving ("early"), or
+        as long as cross-validation says ("cv"). None means "early", and "cv" for "paper".
+    max_epochs : int, default 200
+        The most epochs that "early" and "cv" try. Raise it if training still improves at the end.
+    patience : int, default None
+        How many epochs "early" and "cv" go on after the best one. None chooses by the number of rows.
+    batch_size : int, default None
+        How many rows make one training step. None chooses by the number of rows.
+    learning_rate : float, default None
+        The step size of the optimiser. None means 0.003 for "tabular" (0.005 with "fast"), and 0.01 otherwise. Lower it
+        if training diverges.
+    weight_decay : float, default None
+        How strongly large weights are penalised. None means 0.001 for "plain" and 0 otherwise. Raise it if the network
+        overfits.
     target_transform : {"log", "log1p", "asinh", "sqrt"} or pair of functions, default None
         The scale on which guardband learns y. Intervals come back in the units of y. Use "log" for positive targets
         that vary by factors, "log1p" if some are zero, "asinh" if some are negative, "sqrt" for counts. A pair
         ``(forward, inverse)`` must be increasing and take numpy arrays.
-    y_min, y_max : float, default None
-        The smallest and the largest value that y can have. Intervals end there at the latest.
+    y_min : float, default None
+        The smallest value that y can have. No interval goes below it. Set it for targets such as prices.
+    y_max : float, default None
+        The largest value that y can have. No interval goes above it. Set it for targets such as percentages.
     integer : bool, default None
-        Whether y is always a whole number. If it is, intervals and points are whole numbers too. None means: if all
-        values of y given to ``fit`` are whole numbers. Use False if other values can occur later.
-    device : str
-        "auto", or any name that torch knows.
-    random_state : int, RandomState or None
-        Same seed, same result.
-    verbose : bool or None
-        Whether to show progress; None shows it in a terminal, for fits of more than a second.
+        Whether y is always a whole number. If it is, intervals and predictions are whole numbers too. None means: if
+        all values of y given to ``fit`` are whole numbers. Use False if other values can occur later.
+    device : str, default "auto"
+        Where to compute: "cpu", "cuda" or any other name that torch knows. "auto" takes a GPU if there is one.
+    random_state : int, RandomState or None, default None
+        The seed of the split and of training. The same seed gives the same result on the same machine.
+    verbose : bool or None, default None
+        Whether to show progress. None shows it in a terminal, for fits of more than a second.
     """
 
     def __init__(
@@ -120,6 +206,8 @@ class IntervalRegressor(Judged, RegressorMixin, BaseEstimator):  # type: ignore[
         guarantee: Guarantee = "marginal",
         delta: float | None = None,
         joint: bool = False,
+        side: Side = "both",
+        tails: Sequence[Level] | None = None,
         tau: float | None = None,
         taus: Sequence[float] | None = None,
         rule: PavRule | None = None,
@@ -127,6 +215,10 @@ class IntervalRegressor(Judged, RegressorMixin, BaseEstimator):  # type: ignore[
         on_insufficient: OnInsufficient = "inf",
         calibration_size: float | int | None = 0.25,
         split_by: SplitBy | None = None,
+        groups: GroupsBy | None = None,
+        small_groups: SmallGroups = "inf",
+        missing_groups: bool = False,
+        group_bins: int = BINS,
         network: str | Builder = "tabular",
         preset: str | float = "default",
         hidden: Sequence[int] | None = None,
@@ -155,6 +247,8 @@ class IntervalRegressor(Judged, RegressorMixin, BaseEstimator):  # type: ignore[
         self.guarantee = guarantee
         self.delta = delta
         self.joint = joint
+        self.side = side
+        self.tails = tails
         self.tau = tau
         self.taus = taus
         self.rule = rule
@@ -162,6 +256,10 @@ class IntervalRegressor(Judged, RegressorMixin, BaseEstimator):  # type: ignore[
         self.on_insufficient = on_insufficient
         self.calibration_size = calibration_size
         self.split_by = split_by
+        self.groups = groups
+        self.small_groups = small_groups
+        self.missing_groups = missing_groups
+        self.group_bins = group_bins
         self.network = network
         self.preset = preset
         self.hidden = hidden
@@ -187,11 +285,20 @@ class IntervalRegressor(Judged, RegressorMixin, BaseEstimator):  # type: ignore[
     # ---------------------------------------------------------------------------------------- fit
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, entities: Any = None) -> IntervalRegressor:
-        """Train on D1 and, unless ``calibration_size`` is None, calibrate on D2.
+        """Train the network and, unless ``calibration_size`` is None, calibrate it on rows kept from training.
 
-        ``sample_weight`` weighs training; the guarantee treats all rows alike. Rows whose ``y`` is missing are left
-        out. What a column is, numbers or categories, all rows decide. ``entities``, ``(n,)``, labels rows that belong
-        together, in place of the columns that ``split_by`` names.
+        Parameters
+        ----------
+        X : table or array of shape (n, d)
+            Rows, as numpy, pandas, polars, Arrow or tensors. All of them decide what a column is, numbers or
+            categories.
+        y : array of shape (n,)
+            Their targets. Rows whose target is missing are left out.
+        sample_weight : array of shape (n,), default None
+            How much each row counts in training. The guarantee treats all rows alike.
+        entities : array of shape (n,), default None
+            A label for each row, equal for rows that belong together. Use it in place of ``split_by`` if no column
+            holds the label.
         """
         params = self.get_params(deep=False)
         options, belonging = FitOptions.of(params), Belonging(self.split_by)
@@ -207,45 +314,126 @@ class IntervalRegressor(Judged, RegressorMixin, BaseEstimator):  # type: ignore[
         self.fitted_ = fitted
         return self
 
-    def calibrate(self, X: Any, y: Any, *, entities: Any = None) -> IntervalRegressor:
-        """Calibrate on rows that are new to the network; replaces any calibration before.
+    def calibrate(
+        self, X: Any, y: Any, *, entities: Any = None, weights: Any = None, max_weight: float | None = None
+    ) -> IntervalRegressor:
+        """Calibrate on rows that did not train the network. This replaces any earlier calibration.
 
-        Rows whose ``y`` is missing are left out. ``entities``, ``(n,)``, labels rows that belong together, in place of
-        the columns that ``split_by`` names.
+        Parameters
+        ----------
+        X : table or array of shape (n, d)
+            Calibration rows, with the columns given to ``fit``.
+        y : array of shape (n,)
+            Their targets. Rows whose target is missing are left out.
+        entities : array of shape (n,), default None
+            A label for each row, equal for rows that belong together. Use it in place of ``split_by`` if no column
+            holds the label.
+        weights : array of shape (n,) or function, default None
+            How much likelier each row is among the rows to predict than among the calibration rows, up to a factor; or
+            a function of the rows that returns this. Use it if the rows to predict come from another population whose
+            weights you know. If you do not know them, use ``for_target``.
+        max_weight : float, default None
+            A bound on the weight of any row. ``guarantee="pac"`` needs it, and new rows then need no weights.
         """
         check_is_fitted(self, "fitted_")
         for name in PROMISED:
             if repr(getattr(self, name)) != repr(self.fitted_.params[name]):
                 raise ValueError(f"{name} was changed after fit, and has no effect on a fitted model. Fit again.")
-        fitted, table = self.fitted_, self.read_rows(X)
+        fitted, table, weighting = self.fitted_, self._read(X), Weighting.of(weights, max_weight)
+        if weighting is not None:
+            own = weighting.of_calibration(X, table.n_rows, weights)
+            table = replace(table, context=with_weights(table.context, own))
         rows = LabelledRows.of(X, table, y, entities=self.belonging.labelled(entities, table.n_rows))
         refuse_overlap(rows.prints, fitted.training_prints, by_chance=fitted.training_entities is None)
         again = count_overlap(rows.prints, fitted.held_out_prints)
-        notes = (f"{again} of {rows.n} calibration rows were given to fit. {PREPARED_OUTSIDE}",) if again else ()
+        notes = (f"{again} of {rows.n} calibration rows were also given to fit. {PREPARED_OUTSIDE}",) if again else ()
         rows = rows.grouped(self.belonging)
         if rows.entities is not None and fitted.training_entities is not None:
             refuse_seen(rows.entities, fitted.training_entities)
         warn_of_absurd_rows(fitted.learned.target, rows, np.arange(rows.n))
-        self.fitted_ = fitted.calibrated_on(rows, self.on_insufficient, *notes)
+        self.fitted_ = fitted.calibrated_on(rows, self.on_insufficient, *notes, weighting=weighting)
         return self
 
-    def conformalize(self, X: Any, y: Any, *, entities: Any = None) -> IntervalRegressor:
-        """Calibrate: another name for ``calibrate``."""
-        return self.calibrate(X, y, entities=entities)
+    def conformalize(
+        self, X: Any, y: Any, *, entities: Any = None, weights: Any = None, max_weight: float | None = None
+    ) -> IntervalRegressor:
+        """Calibrate: another name for ``calibrate``.
+
+        Parameters
+        ----------
+        X : table or array of shape (n, d)
+            Calibration rows, with the columns given to ``fit``.
+        y : array of shape (n,)
+            The true values.
+        entities : array of shape (n,), default None
+            A label for each row, equal for rows that belong together.
+        weights : array of shape (n,) or function, default None
+            How much likelier each row is among the rows to predict, as for ``calibrate``.
+        max_weight : float, default None
+            A bound on the weight of any row, as for ``calibrate``.
+        """
+        return self.calibrate(X, y, entities=entities, weights=weights, max_weight=max_weight)
+
+    def for_target(self, X_target: Any, *, source: Any = None) -> IntervalRegressor:
+        """Return this model for the population of other rows, whose true values nobody needs to know.
+
+        guardband estimates how much likelier each row is in that population than among the training rows. The
+        calibration rows then count by these weights. Because weights are estimated, the promise is no longer exact: the
+        certificate says so, and how many rows the weights leave.
+
+        Parameters
+        ----------
+        X_target : table or array of shape (n, d)
+            Rows like those that you will predict, with the columns given to ``fit``. A few hundred rows are enough for
+            large differences, and more give better weights.
+        source : table or array of shape (n1, d), default None
+            The training rows again, for a model from a file: a file does not hold them. Call ``calibrate`` with the
+            calibration rows before.
+
+        Returns
+        -------
+        IntervalRegressor
+            A model of its own with the same networks. This one does not change.
+
+        Raises
+        ------
+        InsufficientCalibrationError
+            If the weights leave too few calibration rows for the confidence level.
+        ValueError
+            If the guarantee is not "marginal", if there are groups or entities, or if most rows of ``X_target`` are
+            unlike anything that was calibrated.
+        """
+        before = self.calibration_
+        known = with_source(self.fitted_.known, None if source is None else self._read(source, to_predict=True))
+        target = self._read(X_target, to_predict=True)
+        to_units = self.fitted_.learned.target.to_units
+        calibrated, weighting = for_target(known, self.fitted_.rule, target, before, to_units)
+        out = copy(self)
+        out.fitted_ = replace(self.fitted_, calibrated=calibrated, weighting=weighting)
+        return out
 
     # ------------------------------------------------------------------------------------ predict
 
     def predict(self, X: Any, return_intervals: bool = False) -> Array | Intervals:
-        """Return the point predictions, ``(n,)``; or the ``Intervals``, for use behind a pipeline."""
+        """Return the predictions, ``(n,)``; or the ``Intervals``, for use behind a pipeline.
+
+        Parameters
+        ----------
+        X : table or array of shape (n, d)
+            New rows, with the columns given to ``fit``.
+        return_intervals : bool, default False
+            Whether to return ``Intervals`` in place of predictions. Use it behind a pipeline, which has no
+            ``predict_interval``.
+        """
         if return_intervals:
             return self.predict_interval(X)
         check_is_fitted(self, "fitted_")
-        table = self.read_rows(X, to_predict=True)
+        table = self._read(X, to_predict=True)
         predicted, calibrated = self.fitted_.predict(table), self.fitted_.calibrated
-        if calibrated is None:
+        if calibrated is None or self.fitted_.weighting is not None:
             point: Array = predicted.point[0, 0]
         else:
-            _, point, _ = calibrated.ends(predicted, context_of(table))
+            _, point, _ = calibrated.ends(predicted, table.context)
         point = self.fitted_.learned.target.to_units(point, point, point)[1]
         return point
 
@@ -255,13 +443,26 @@ class IntervalRegressor(Judged, RegressorMixin, BaseEstimator):  # type: ignore[
         *,
         confidence_level: Level | Sequence[Level] | None = None,
         alpha: Level | Sequence[Level] | None = None,
+        weights: Any = None,
     ) -> Intervals:
         """Return the ``Intervals`` of new rows, at other levels if asked for.
 
         Rows unlike all training rows are counted in one ``UnlikeRowsWarning``, and marked in ``Intervals.unlike``.
+
+        Parameters
+        ----------
+        X : table or array of shape (n, d)
+            New rows, with the columns given to ``fit``.
+        confidence_level : float or sequence of float, default None
+            The share of new rows that should fall inside their intervals, or several such shares. None means 0.9,
+            or the model's own level. Raise it if a miss is expensive; intervals become wider.
+        alpha : float or sequence of float, default None
+            One minus ``confidence_level``, for code that counts misses. Give one of the two.
+        weights : array of shape (n,), default None
+            The weight of each row, if ``calibrate`` was given weights as numbers and the guarantee is "marginal".
         """
         calibrated = self.calibration_.at(confidence_level, alpha)
-        table = self.read_rows(X, to_predict=True)
+        table = self.read_rows(X, to_predict=True, weights=weights)
         bands = self.intervals_of(table, calibrated)
         seen = self.fitted_.seen
         if seen is None:
@@ -275,10 +476,15 @@ class IntervalRegressor(Judged, RegressorMixin, BaseEstimator):  # type: ignore[
     def intervals_of(self, table: Table, calibrated: Calibrated | None = None) -> Intervals:
         """Return the ``Intervals`` of rows that ``read_rows`` returned, without a look at how unusual they are.
 
-        ``calibrated`` is the rule at other levels than the model's own.
+        Parameters
+        ----------
+        table : Table
+            Rows that ``read_rows`` returned.
+        calibrated : object, default None
+            The rule at other levels than the model's own.
         """
         calibrated = calibrated or self.calibration_
-        ends = calibrated.ends(self.fitted_.predict(table), context_of(table))
+        ends = calibrated.ends(self.fitted_.predict(table), table.context)
         ends = self.fitted_.learned.target.to_units(*ends)
         return calibrated.intervals(ends, index=table.index, input_names=(*table.names, *table.extra))
 
@@ -294,11 +500,34 @@ class IntervalRegressor(Judged, RegressorMixin, BaseEstimator):  # type: ignore[
         """Return what the networks predict for rows that ``read_rows`` returned, and their columns as numbers.
 
         The indices of columns with many categories are no numbers, and left out.
+
+        Parameters
+        ----------
+        X : table or array of shape (n, d)
+            Rows, as numpy, pandas, polars, Arrow or tensors.
+        table : Table
+            Rows that ``read_rows`` returned.
         """
         learned, rule = self.fitted_.learned, self.fitted_.rule
         inputs = learned.encoder.encode(table)
         numbers = inputs.shape[1] - len(learned.architecture.sizes)
         return learned.predict_encoded(inputs, rule.each_copy), inputs[:, :numbers]
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether the model may be asked for many rows: yes."""
+        return True
+
+    def mixer(self, X: Any) -> Mixer:
+        """Return rows as the model reads them, and what it predicts for rows mixed from them.
+
+        Parameters
+        ----------
+        X : table or array of shape (n, d)
+            Rows, as the model takes them.
+        """
+        check_is_fitted(self, "fitted_")
+        return self.fitted_.mixer(self.read_rows(X, to_predict=True), X)
 
     @property
     def certificate_(self) -> Certificate:
@@ -311,7 +540,8 @@ class IntervalRegressor(Judged, RegressorMixin, BaseEstimator):  # type: ignore[
         check_is_fitted(self, "fitted_")
         if self.fitted_.calibrated is None:
             raise NotFittedError(
-                "This IntervalRegressor is trained but not calibrated: call calibrate(X, y) with rows from outside."
+                "This IntervalRegressor is trained but not calibrated: call calibrate(X, y) with rows that "
+                "did not train it."
             )
         return self.fitted_.calibrated
 
@@ -320,13 +550,24 @@ class IntervalRegressor(Judged, RegressorMixin, BaseEstimator):  # type: ignore[
         from guardband.learning.table_network import TableNetwork
 
         calibrated = self.calibration_
+        if "weight" in calibrated.rule.uses_of_new:
+            raise ValueError(
+                "A graph of a table cannot find the weights of its rows. Serve this model from Python, or calibrate "
+                'with guarantee="pac" and max_weight.'
+            )
         names = tuple(map(str, getattr(self, "feature_names_in_", range(self.n_features_in_))))
-        return TableNetwork(self.fitted_.learned, calibrated, names)
+        return TableNetwork(self.fitted_.learned, calibrated, names, self.fitted_.grouping)
 
     # --------------------------------------------------------------------------------------- save
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted model to one file: weights as safetensors, all else as JSON, with a checksum."""
+        """Write the fitted model to one file: weights as safetensors, all else as JSON, with a checksum.
+
+        Parameters
+        ----------
+        path : str or path
+            The file to write.
+        """
         from guardband.doors.model_file import save
 
         check_is_fitted(self, "fitted_")
@@ -334,19 +575,39 @@ class IntervalRegressor(Judged, RegressorMixin, BaseEstimator):  # type: ignore[
 
     # ------------------------------------------------------------------------------------- checks
 
-    def read_rows(self, X: Any, *, to_predict: bool = False) -> Table:
+    def read_rows(self, X: Any, *, to_predict: bool = False, weights: Any = None) -> Table:
         """Return rows with the columns that the model was fitted on, as what they were then.
 
-        Columns with names are found by them, in any order among others; arrays must have the same columns. Predictions
-        do not need columns that are not learnt from: absent ones are empty if the rows are only ``to_predict``.
+        Columns with names are found by them, in any order among others; arrays must have the same columns.
+
+        Parameters
+        ----------
+        X : table or array of shape (n, d)
+            Rows, as numpy, pandas, polars, Arrow or tensors.
+        to_predict : bool, default False
+            Whether the rows are only to be predicted. Columns that are not learnt from may then be absent.
+        weights : array of shape (n,), default None
+            The weight of each row, if the model needs them.
         """
+        table, fitted = self._read(X, to_predict=to_predict), self.fitted_
+        if fitted.calibrated is None:
+            return table
+        return weighed(table, X, weights, fitted.weighting, fitted.calibrated.rule)
+
+    def _read(self, X: Any, *, to_predict: bool = False) -> Table:
+        """Return rows without their weights."""
         names, encoder = getattr(self, "feature_names_in_", None), self.fitted_.learned.encoder
+        grouping = self.fitted_.grouping
         if names is not None and _get_feature_names(X) is not None:
-            table = read_table(X, list(names), encoder.unlearnt(names) if to_predict else ())
+            needed = () if grouping is None else grouping.column_names
+            unlearnt = [name for name in encoder.unlearnt(names) if name not in needed]
+            table = read_table(X, list(names), unlearnt if to_predict else ())
         else:
             table = read_table(X)
             validate_data(self, X, skip_check_array=True, reset=False)
-        return table.read_as(encoder.kinds) if isinstance(encoder, TableEncoder) else table
+        if isinstance(encoder, TableEncoder):
+            table = table.read_as(encoder.kinds)
+        return table if grouping is None else replace(table, context=Context(group=grouping.of_rows(table, X)))
 
     @property
     def target_(self) -> Target:
@@ -373,5 +634,5 @@ def _weights(sample_weight: Any, n_rows: int) -> Array:
     except ValueError as error:
         raise ValueError(str(error)) from None  # what is wrong with weights is said in scikit-learn's words
     if (weight < 0).any():
-        raise ValueError("sample_weight must not be negative.")
+        raise ValueError("sample_weight must not be negative. Use 0 for rows that should not train.")
     return weight

@@ -51,33 +51,70 @@ def train(
     verbose: bool | None = None,
     after_epoch: Callable[[int], object] | None = None,
 ) -> Networks:
-    """Train a network in place with Adam and return it, in eval mode; many networks train as one fleet.
+    """Train a network with Adam, in place, and return it in eval mode; many networks train together in one call.
 
-    ``network`` is a module or a sequence of M modules. ``data`` is a loader of pairs ``(x, y)`` with y of
-    shape ``(n,)``, where x is a tensor, a tuple for ``network(*x)`` or a mapping for ``network(**x)``; or one of
-    mappings with y under ``target``; or a tuple of tensors ``(x, y)`` or ``(x, y, weight)``, where x may be a tuple or
-    mapping of tensors as well, and y may be ``(M, n)``: a response of each network's own. ``loss`` gives
-    ``(M, n, C), (M, n) -> (M,)`` for any number M of networks at once, as those of ``gb.nn`` do, and takes weights
-    ``(M, n)`` as a third argument if rows have weights; a list is one per network. Every network ends as if it had
-    been trained alone: what is random in it depends on its own seed. A loader that shuffles by torch's generator
-    does so by the first seed. Networks of one architecture train together, other architectures one after another.
+    Each network ends exactly as if it had been trained alone, because its randomness depends on its own seed only.
+    Networks of one architecture train together, other architectures one after another.
 
-    ``rows``: positions ``(n,)`` in the tensors for all networks, or a list of M of them.
-    ``validation``: a share of each network's rows, or data of the same form, by which each network stops
-    ``patience`` epochs after its best epoch, and keeps that one.
-    ``epochs``, ``learning_rate``, ``weight_decay`` (Adam's own, for matrices), ``clip`` (largest norm of a
-    network's gradient), ``schedule`` (``"cosine"``, or a function of the share of the training done) and
-    ``seed`` (of the order of rows and of dropout): one for all, or a list of one per network.
-    ``averaging``: keep, and judge by, an average of the parameters that looks back over so many epochs.
-    ``precision``: ``"float32"``; ``"bf16"``, or on a GPU ``"tf32"``, for the products.
-    ``checkpoint``: a folder; the same call, on networks built anew, goes on from there after a kill, to the same
-    result (with a loader, if it gives the same batches again).
-    ``verbose``: whether to show progress; by default if it takes over a second and standard error is a terminal.
-    ``after_epoch(epoch)`` sees the networks as they are after every epoch, and ends the training of those of
-    this architecture by returning ``True``.
+    Parameters
+    ----------
+    network : torch.nn.Module or sequence of torch.nn.Module
+        The network, or M networks.
+    data : loader or tuple of tensors
+        A loader of pairs ``(x, y)`` with y of shape ``(n,)``; x is a tensor, a tuple for ``network(*x)`` or a mapping
+        for ``network(**x)``. A loader of mappings with y under ``target`` works too. Or tensors ``(x, y)`` or ``(x, y,
+        weight)``, where y may be ``(M, n)`` if each network has a target of its own. A loader that shuffles with
+        torch's generator uses the first seed.
+    loss : function or sequence of functions
+        The loss ``(M, n, C), (M, n) -> (M,)`` for any number M of networks, such as those of ``gb.nn``. If rows have
+        weights it takes them, ``(M, n)``, as a third argument. A list gives each network its own.
+    rows : array of int or sequence of arrays, default None
+        The positions of the rows to train on, for all networks or for each. None means all rows. Only for tensors.
+    validation : float or data, default None
+        A share of each network's rows, or data of the same form as ``data``. Each network then stops ``patience``
+        epochs after its best epoch and keeps that one. None trains for all ``epochs``.
+    epochs : int or sequence of int, default 20
+        How many passes over the data, or the most with ``validation``. Raise it if the loss still falls at the end.
+    patience : int, default 20
+        How many epochs to go on after the best one. Only with ``validation``.
+    learning_rate : float or sequence of float, default 0.001
+        The step size of Adam. Lower it if training diverges.
+    weight_decay : float or sequence of float, default 0.0
+        How strongly large weights are penalised, for matrices only. Raise it if the network overfits.
+    clip : float, None or sequence of these, default None
+        The largest norm of a network's gradient. None sets no limit. Use 1 for ``GaussianLoss``.
+    averaging : float, default 0.0
+        Keep an average of the parameters over about so many epochs. 0 keeps the last ones. 2 often makes results
+        steadier.
+    schedule : "cosine", function, None or sequence of these, default None
+        How the learning rate falls: "cosine", or a function from the share of training done to a factor. None keeps it
+        constant.
+    batch_size : int, default 256
+        How many rows make one step. Only for tensors; a loader has its own.
+    seed : int or sequence of int, default 0
+        The seed of the order of rows and of dropout.
+    precision : {"float32", "bf16", "tf32"}, default "float32"
+        The precision of matrix products. "bf16" and, on an NVIDIA GPU, "tf32" are faster and less exact.
+    checkpoint : str or path, default None
+        A folder for checkpoints. After an interruption, the same call on networks built anew continues from there, to
+        the same result. None keeps none.
+    target : str, default "y"
+        The name of y in batches that are mappings.
+    verbose : bool or None, default None
+        Whether to show progress. None shows it in a terminal, if training takes more than a second.
+    after_epoch : function, default None
+        Called with the number of the epoch after each one. It may look at the networks, and ends the training of this
+        architecture by returning True.
 
-    Ctrl-C leaves each network as it was after its last whole epoch, or at its best one so far, and writes a checkpoint
-    if there is a folder for it. A network that diverges is left as it was given, and named in an error at the end.
+    Returns
+    -------
+    torch.nn.Module or sequence of torch.nn.Module
+        What was given, trained. Ctrl-C leaves each network as it was after its last whole epoch, or at its best one.
+
+    Raises
+    ------
+    ValueError
+        If a network diverges. It is left as it was given; the others are trained.
     """
     networks = [network] if isinstance(network, nn.Module) else list(network)
     size, device = len(networks), _device(networks)
@@ -136,7 +173,7 @@ def train(
         which = ", ".join(map(str, sorted(diverged)))
         raise ValueError(
             f"Training diverged for network {which} of {size}, counted from 0: its loss or its parameters became "
-            "infinite. It is as it was given, the others are trained. Lower its learning rate."
+            "infinite. It was left as you gave it, and the others are trained. Lower its learning rate."
         )
     return network
 
@@ -192,7 +229,7 @@ def _device(networks: Sequence[nn.Module]) -> torch.device:
     if len({id(network) for network in networks}) < len(networks):
         raise ValueError("Each network must be an object of its own, found one twice: use copy.deepcopy.")
     if not all(any(True for _ in network.parameters()) for network in networks):
-        raise ValueError("A network must have parameters to train, found none.")
+        raise ValueError("The network has no parameters to train. Pass one that has some.")
     own = [{id(p) for p in network.parameters()} for network in networks]
     if sum(map(len, own)) != len(set().union(*own)):
         raise ValueError("Networks must not share parameters, found some that do: use copy.deepcopy.")

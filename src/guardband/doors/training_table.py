@@ -46,10 +46,10 @@ class TrainingTable:
         if (other.weight is None) != (table.weight is None) or other.y.ndim != table.y.ndim:
             raise ValueError("validation must have weights, or a y for each network, if and only if data have.")
         if other.weight is not None and not other.weight.any():
-            raise ValueError("validation must have rows of positive weight, found none.")
+            raise ValueError("No row of validation has a positive weight. Give some rows a positive weight.")
         weight = None if table.weight is None or other.weight is None else torch.cat([table.weight, other.weight])
         if [t.shape[1:] for t in other.inputs] != [t.shape[1:] for t in table.inputs]:
-            raise ValueError("validation must have the same inputs as data, found other shapes.")
+            raise ValueError("The inputs of validation have other shapes than those of data. Pass the same shapes.")
         more = iter(other.inputs)
         x = map_tensors(table.x, lambda t: torch.cat([t, next(more)]))
         every = Rows(x, torch.cat([table.y, other.y], -1), weight)
@@ -71,7 +71,7 @@ def _rows(data: tuple[Any, ...], size: int) -> Rows:
     n = len(inputs[0])
     y = torch.as_tensor(data[1]).float()
     if not all(map(_finite, [*inputs, y])):
-        raise ValueError("x and y must be finite, found a number that is not.")
+        raise ValueError("x or y holds a value that is not finite. Correct it, or remove the row.")
     if tuple(y.shape) not in ((n,), (size, n)):
         raise ValueError(f"y must have the shape ({n},) or ({size}, {n}), found {tuple(y.shape)}.")
     weight = torch.as_tensor(data[2]).float() if len(data) == 3 else None

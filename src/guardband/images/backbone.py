@@ -22,6 +22,19 @@ class Backbone:
     """A frozen network, the layer whose output is taken, and the images it expects: their size, mean and deviation.
 
     ``(n, 3, size, size) -> (n, d)``; an output ``(n, d, h, w)`` is averaged over its places.
+
+    Parameters
+    ----------
+    network : torch.nn.Module
+        The network. It is frozen.
+    layer : str
+        The module whose output is taken, as in ``named_modules()``.
+    size : int
+        The width and height of the images, in pixels. Use the size that the network was trained with.
+    mean : triple of float
+        The mean of the images that it was trained on, by colour.
+    deviation : triple of float
+        Their standard deviation, by colour.
     """
 
     network: nn.Module
@@ -62,10 +75,16 @@ class Backbone:
 
 
 def backbone(name: str, *, layer: str | None = None, weights: str | Path | None = None) -> Backbone:
-    """Return a pre-trained network by name: ``"efficientnet-lite0"`` or, as in the paper, ``"inception-v3"``.
+    """Return a pre-trained network by name.
 
-    The first has its ImageNet weights in a package; those of the second are downloaded by torchvision, or read from
-    the file ``weights``. ``layer`` is a name of ``named_modules()``; the last one before the classes unless given.
+    Parameters
+    ----------
+    name : {"efficientnet-lite0", "inception-v3"}
+        Which network. The first has its weights in a package and is quick; the second is the paper's.
+    layer : str, default None
+        The module whose output is taken, as in ``named_modules()``. None means the last one before the classes.
+    weights : str or path, default None
+        A file with the weights. None means those of the package, or a download by torchvision.
     """
     if name not in BACKBONES:
         raise ValueError(f"A backbone is one of {', '.join(BACKBONES)}, found {name!r}.")

@@ -29,10 +29,24 @@ def features(
     workers: int = 0,
     progress: Progress = lambda done, of: None,
 ) -> NDArray[np.float32]:
-    """Return the features of all rows, ``(n, d)``; ``workers`` processes decode.
+    """Return the features of all rows, ``(n, d)``.
 
-    ``cache`` is a folder in which they are kept, by the backbone's weights and layer, the images and their
-    augmentation: the second time they are read from there. A file that has changed since is computed again.
+    A cached file that has changed since it was written is computed again.
+
+    Parameters
+    ----------
+    rows : ImageRows
+        The images.
+    backbone : Backbone
+        The pre-trained network.
+    cache : str or path, default None
+        A folder in which features are kept for the next call. None keeps nothing.
+    batch_size : int, default 64
+        How many images are computed at once. Lower it if memory runs out.
+    workers : int, default 0
+        How many processes decode images. Raise it if decoding is slower than the network.
+    progress : function, default None
+        Called after each batch with how many images are done, and of how many.
     """
     rows = rows.resized(backbone.size)
     file = None

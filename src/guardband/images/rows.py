@@ -36,15 +36,25 @@ class DamagedImagesError(ValueError):
         listed = ", ".join(f"{name} ({why})" for name, why in list(damaged.items())[:NAMED])
         more = ", ..." if len(damaged) > NAMED else ""
         super().__init__(
-            f"{len(damaged)} of {of} images cannot be read: {listed}{more}. Mend them, or leave them out of all rows "
-            "before these are split."
+            f"{len(damaged)} of {of} images cannot be read: {listed}{more}. Repair them, or remove them before you "
+            "split the rows."
         )
         self.damaged = damaged
 
 
 @dataclass(frozen=True)
 class Augmentation:
-    """A random turn of at most ``rotation`` degrees and, half of the time, a mirror image; for rows that train."""
+    """A random turn of at most ``rotation`` degrees and, half of the time, a mirror image; for rows that train.
+
+    Parameters
+    ----------
+    rotation : float, default 20.0
+        The largest angle by which an image is turned, in degrees.
+    flip : bool, default True
+        Whether half of the images are mirrored. Use False if left and right mean something.
+    seed : int, default 0
+        The seed. The same seed changes a row in the same way.
+    """
 
     rotation: float = 20.0
     flip: bool = True
@@ -62,11 +72,23 @@ class Augmentation:
 
 @dataclass(frozen=True)
 class ImageRows(Dataset[tuple[Tensor, Tensor]]):
-    """Images and responses; row i is a tensor ``(3, size, size)`` with values in [0, 1], and its response.
+    """Images and their targets; row i is a tensor ``(3, size, size)`` with values in [0, 1], and its target.
 
-    ``sources`` are files, or the encoded bytes themselves. An image that cannot be decoded raises
-    ``DamagedImagesError`` with its name: none is ever left out silently, since calibration rows that are chosen by
-    what can be read are no longer a random sample.
+    An image that cannot be decoded raises ``DamagedImagesError`` with its name. None is left out silently, because
+    calibration rows that were chosen by what can be read are no longer a random sample.
+
+    Parameters
+    ----------
+    names : tuple of str
+        The names of the images, for messages.
+    sources : tuple of path or bytes
+        The files, or the encoded images themselves.
+    y : array of shape (n,)
+        The targets.
+    size : int, default 224
+        The width and height of the images, in pixels. Use the size that the network was trained with.
+    augmentation : Augmentation, default None
+        Random changes of the images, for training alone.
     """
 
     names: tuple[str, ...]
@@ -82,28 +104,60 @@ class ImageRows(Dataset[tuple[Tensor, Tensor]]):
         return self.image(i), torch.tensor(self.y[i], dtype=torch.float32)
 
     def image(self, i: int) -> Tensor:
-        """Return one image, ``(3, size, size)``."""
+        """Return one image, ``(3, size, size)``.
+
+        Parameters
+        ----------
+        i : int
+            The position of the row.
+        """
         found = self._decoded(i)
         if isinstance(found, str):
             raise DamagedImagesError({self.names[i]: found}, len(self))
         return found
 
     def take(self, rows: Sequence[int] | NDArray[np.intp]) -> ImageRows:
-        """Return some of the rows, in the order given."""
+        """Return some of the rows, in the order given.
+
+        Parameters
+        ----------
+        rows : sequence of int
+            The positions of the rows.
+        """
         some = [int(i) for i in rows]
         names, sources = tuple(self.names[i] for i in some), tuple(self.sources[i] for i in some)
         return replace(self, names=names, sources=sources, y=self.y[some])
 
     def augmented(self, augmentation: Augmentation) -> ImageRows:
-        """Return the rows with random changes, for training alone."""
+        """Return the rows with random changes, for training alone.
+
+        Parameters
+        ----------
+        augmentation : Augmentation
+            The changes.
+        """
         return replace(self, augmentation=augmentation)
 
     def resized(self, size: int) -> ImageRows:
-        """Return the rows at another size."""
+        """Return the rows at another size.
+
+        Parameters
+        ----------
+        size : int
+            The width and height of the images, in pixels. Use the size that the network was trained with.
+        """
         return replace(self, size=size)
 
     def batches(self, batch_size: int = 64, workers: int = 0) -> Iterator[Tensor]:
-        """Give the images in batches, decoded in worker processes if asked; at the end all damaged ones are named."""
+        """Give the images in batches, decoded in worker processes if asked; at the end all damaged ones are named.
+
+        Parameters
+        ----------
+        batch_size : int, default 64
+            How many images are computed at once. Lower it if memory runs out.
+        workers : int, default 0
+            How many processes decode images. Raise it if decoding is slower than the network.
+        """
         context = "spawn" if workers else None  # a forked process may wait for threads that it does not have
         loader = DataLoader(
             _Decoded(self), batch_size, num_workers=workers, collate_fn=list, multiprocessing_context=context
@@ -162,11 +216,25 @@ class _Decoded(Dataset[Any]):
 
 
 def from_folder(folder: str | Path, names: Any, y: Any, *, suffix: str = "", size: int = 224) -> ImageRows:
-    """Return images of a folder: ``names`` and ``y`` are columns of the labels, ``suffix`` is added to the names."""
+    """Return images of a folder with their targets.
+
+    Parameters
+    ----------
+    folder : str or path
+        The folder.
+    names : sequence of str
+        The names of the files, one for each row.
+    y : array of shape (n,)
+        The targets, in the same order.
+    suffix : str, default ""
+        What to add to each name, such as ".png".
+    size : int, default 224
+        The width and height of the images, in pixels. Use the size that the network was trained with.
+    """
     listed = [str(name) for name in as_array(names)]
     paths = tuple(Path(folder) / f"{name}{suffix}" for name in listed)
     if not Path(folder).is_dir():
-        raise FileNotFoundError(f"The images must lie in a folder that exists, found {folder}.")
+        raise FileNotFoundError(f"There is no folder {folder}. Check the path.")
     top = os.path.abspath(folder)
     outside = [path for path in paths if not Path(os.path.abspath(path)).is_relative_to(top)]
     if outside:
@@ -175,9 +243,20 @@ def from_folder(folder: str | Path, names: Any, y: Any, *, suffix: str = "", siz
 
 
 def from_parquet(path: str | Path, *, image: str, target: str, name: str | None = None, size: int = 224) -> ImageRows:
-    """Return images of a Parquet file: ``image`` names the column of encoded bytes, ``target`` that of the responses.
+    """Return images of a Parquet file with their targets.
 
-    Rows are called by the column ``name``, or by their number.
+    Parameters
+    ----------
+    path : str or path
+        The Parquet file.
+    image : str
+        The column of encoded images.
+    target : str
+        The column of targets.
+    name : str, default None
+        The column of names, for messages. None uses the number of the row.
+    size : int, default 224
+        The width and height of the images, in pixels. Use the size that the network was trained with.
     """
     need_packages("images", "pyarrow")
     columns = [image, target, *([name] if name else [])]

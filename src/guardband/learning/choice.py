@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from guardband.bands.predicted import Context, Predicted
+from guardband.bands.sides import bound_scores
 from guardband.learning.training_rows import Array
 from guardband.methods.method import Method, Request
 from guardband.methods.registry import method_named
@@ -28,5 +29,7 @@ def _score(method: Method, request: Request, predicted: Predicted, y: Array) -> 
     rule, context = method.rule(request), Context()
     found = rule.calibrate(rule.summarise(predicted, y, context))
     lower, _, upper = rule.ends(predicted, context, found.arrays)
+    if request.is_sided:
+        return float(np.sum(bound_scores(y[:, None], lower, upper, found.promise.tails()), axis=0).mean())
     missed = np.maximum(lower - y[:, None], 0) + np.maximum(y[:, None] - upper, 0)
     return float(((upper - lower) + 2 / np.array(request.levels.alphas) * missed).mean())

@@ -28,6 +28,7 @@ LOSS_TO_MENTION = 0.005
 MOST_ERRORS = 20_000
 """So many rows tell whether the networks' errors are alike nearby."""
 FEWER = "The guarantee may rest on fewer rows than were counted."
+IN_PYTHON = "In Python, fit the earlier rows with calibration_size=None, then call calibrate with the later ones."
 
 
 @dataclass(frozen=True)
@@ -137,10 +138,11 @@ def _order_doubt(found: Ordered, level: float) -> Doubt:
         words.append(FEWER)
     if by == "file":
         words.append("If the rows are in order of time, name its column by --time and add --split-by-time.")
-        words.append("If they belong together, name what they belong to by --split-by.")
+        words.append(IN_PYTHON)
+        words.append("If they belong together, name what they belong to by --split-by (split_by=).")
     else:
         time = "" if name is None else f"--time {shlex.quote(name)} "
-        words.append(f"Add {time}--split-by-time, or calibrate on later rows.")
+        words += [f"Add {time}--split-by-time.", IN_PYTHON]
     return Doubt("order", () if name is None else (name,), found.p_value, found.coverage, " ".join(words))
 
 

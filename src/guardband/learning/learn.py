@@ -160,7 +160,7 @@ class _Fleet:
             outcome = f"{dead.sum()} still have" if dead.any() else "none has"
             warn(
                 f"{first.sum()} of {len(first)} networks had a side of no width on more than {DEAD_SHARE:.0%} of the "
-                f'rows; after {attempt} restart(s) {outcome}. ordering="softplus" has no dead side.',
+                f'rows. After {attempt} restart(s) {outcome}. Use ordering="softplus", which always has two sides.',
                 DegenerateBandWarning,
             )
         return [self._learned(i, trained, stacks[i], first) for i in range(len(self.sets))]
@@ -211,7 +211,7 @@ class _Fleet:
         outputs = predict(members, rows.x[looked_at], self.device).astype(np.float64)
         if not np.isfinite(outputs).all():
             raise ValueError(
-                f"Training diverged: bands are not finite. Lower learning_rate, found {self.recipe.learning_rate}."
+                f"Training diverged: predictions are not finite. Lower learning_rate={self.recipe.learning_rate}."
             )
         return outputs, looked_at
 
@@ -231,8 +231,8 @@ class _Fleet:
         taus = [head.tau for head in heads if isinstance(head, Triple) and head.point == "mean"]
         if taus and mean_leaves(outputs, rows.y[looked_at], taus).any():
             warn(
-                "The mean leaves the band: on some of the training rows it lies beyond an outer quantile, so skewed is "
-                'the response. The band was stretched to contain it; use point="median" or target_transform="log".',
+                "The predicted mean lies outside its interval in some training rows, because the target is skewed. "
+                'guardband widened these intervals. Use point="median" or target_transform="log" to avoid that.',
                 DegenerateBandWarning,
             )
         folds = [fold for _, fold in self.draws[owner] if fold is not None]
@@ -274,8 +274,8 @@ def _refuse_other_outputs(network: nn.Module, head: Head, x: torch.Tensor) -> No
         crosses = found == (len(x), 3) and bool((out.diff(dim=-1) < 0).any())
         if found != (len(x), 3) or crosses:
             raise ValueError(
-                "A network of your own must put out ordered bands (n, 3) = lower, point, upper, found "
-                f"{'bands that cross' if crosses else found}: end it with gb.nn.TripleHead."
+                "A network of your own must put out lower, point and upper in order, (n, 3), found "
+                f"{'bounds that cross' if crosses else found}. End it with gb.nn.TripleHead."
             )
     elif found != (len(x), head.columns):
         raise ValueError(

@@ -93,7 +93,11 @@ class FitOptions:
         alike = [spec.head for spec in specs if spec.weight_decay is None and spec.copy == 0]
         plain = [head for head in alike if type(head) is Triple and head.power == 1 and head.point == "median"]
         nests = self.architecture.tabular and self.architecture.ordering == "softplus" and len(plain) == len(specs)
-        return (NetworkSpec(NestedTriples.of([head.tau for head in plain])),) if nests else specs
+        if not nests:
+            return specs
+        if any(head.below is not None for head in plain):  # tails that differ come alone
+            return (NetworkSpec(NestedTriples.of_tails(*plain[0].tails)),) if len(plain) == 1 else specs
+        return (NetworkSpec(NestedTriples.of([head.tau for head in plain])),)
 
     @classmethod
     def of(cls, params: Mapping[str, Any]) -> FitOptions:
@@ -110,7 +114,19 @@ class FitOptions:
         params = {name: default.get(name) if value is None else value for name, value in params.items()}
         chooses_score = isinstance(params["method"], str) and params["method"] == AUTO
         method = method_named(SCORES[0] if chooses_score else params["method"])
-        names = ("confidence_level", "alpha", "guarantee", "delta", "joint", "tau", "taus", "rule", "average")
+        names = (
+            "confidence_level",
+            "alpha",
+            "guarantee",
+            "delta",
+            "joint",
+            "side",
+            "tails",
+            "tau",
+            "taus",
+            "rule",
+            "average",
+        )
         more = ("on_insufficient", "power", "point")
         request = Request.of(**{name: params[name] for name in (*names, *more)})
         method.check(request)
@@ -152,8 +168,8 @@ class FitOptions:
         nests = isinstance(options.specs[0].head, NestedTriples)
         if chooses_score and (not nests or options.recipe.epochs != "early"):
             raise ValueError(
-                'method="auto" chooses on the folds of network="tabular", which needs epochs="early", point="median", '
-                f"power=1 and the softplus ordering: name a method, such as {SCORES[0]!r}."
+                'method="auto" needs network="tabular", epochs="early", point="median", power=1 and the softplus '
+                f"ordering. Use these, or name a method such as {SCORES[0]!r}."
             )
         return options
 

@@ -12,7 +12,10 @@ from guardband.bands.predicted import Context
 from guardband.calibration.calibrated import Calibrated
 from guardband.data.codes import Categories
 from guardband.data.encoder import TableEncoder
+from guardband.data.grouping import Grouping
 from guardband.data.table import read_table
+from guardband.data.tree_groups import TreeGroups
+from guardband.learning.graph_groups import GraphGroups
 from guardband.learning.learned import Learned, read_outputs
 from guardband.nn.calibration_arrays import CalibrationArrays, stacked_ends
 from guardband.training.members import write_state
@@ -25,7 +28,13 @@ class TableNetwork(nn.Module):
     among them. A missing value is NaN. ``rows`` makes such a matrix of a table.
     """
 
-    def __init__(self, learned: Learned, calibrated: Calibrated, names: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        learned: Learned,
+        calibrated: Calibrated,
+        names: tuple[str, ...],
+        grouping: Grouping | TreeGroups | None = None,
+    ) -> None:
         super().__init__()
         self.certificate = calibrated.certificate
         self._rule, self._heads, self._target = calibrated.rule, learned.heads, learned.target
@@ -35,6 +44,7 @@ class TableNetwork(nn.Module):
         write_state(networks, {name: t.cpu() for name, t in learned.members.snapshot().items()})
         self.networks = nn.ModuleList(networks)
         self.calibration = CalibrationArrays(calibrated.found.arrays)
+        self._groups = None if grouping is None else GraphGroups(grouping, names, self.categories)
         self.eval().requires_grad_(False)
 
     @property
@@ -53,7 +63,8 @@ class TableNetwork(nn.Module):
         encoded = self._encoder.encode_rows(x, torch)
         outputs = torch.stack([network(encoded) for network in self.networks]).double()
         predicted = read_outputs(self._heads, outputs, self._target, self._rule.each_copy, torch)
-        ends = self._rule.ends(predicted, Context(), self.calibration.arrays(), torch)
+        context = Context() if self._groups is None else Context(group=self._groups.of(x))
+        ends = self._rule.ends(predicted, context, self.calibration.arrays(), torch)
         out = stacked_ends(self._target.to_units(*ends, torch))
         return out[:, :, 0] if self._rule.levels.scalar else out
 

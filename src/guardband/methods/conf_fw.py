@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from guardband.calibration.score import Residual
 from guardband.methods.conf_nn import ConfNN
-from guardband.methods.method import CUTS, NetworkSpec, Request
+from guardband.methods.method import CUTS, SIDES, NetworkSpec, Request
 from guardband.nn.heads import Median
 
 
@@ -12,7 +12,7 @@ class ConfFW(ConfNN):
     """The conditional median and a fixed width (Papadopoulos & Haralambous, 2011)."""
 
     name = "conf-fw"
-    options = CUTS
+    options = CUTS | SIDES
     score = Residual()
 
     def networks(self, request: Request) -> tuple[NetworkSpec, ...]:

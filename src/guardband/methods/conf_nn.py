@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from guardband.calibration.conformal import Conformal
 from guardband.calibration.score import Scaled, Score
-from guardband.methods.method import CUTS, LOSSES, Method, NetworkSpec, Request
+from guardband.calibration.sided import Sided
+from guardband.methods.method import CUTS, LOSSES, SIDES, Method, NetworkSpec, Request
 from guardband.nn.heads import Triple
 
 
@@ -12,14 +13,21 @@ class ConfNN(Method):
     """One interval at tau, calibrated by an order statistic of the calibration rows' scores."""
 
     name = "conf-nn"
-    options = CUTS | LOSSES | {"tau"}
+    options = CUTS | SIDES | LOSSES | {"tau"}
     score: Score = Scaled()
 
     def networks(self, request: Request) -> tuple[NetworkSpec, ...]:
-        """Return one triple at tau as given, otherwise at alpha, the smallest of several."""
-        tau = min(request.levels.alphas) if request.tau is None else request.tau
-        return (NetworkSpec(Triple(tau, request.power, request.point)),)
+        """Return one triple at tau as given, otherwise at alpha, the smallest of several.
 
-    def rule(self, request: Request) -> Conformal:
-        """Return the score with the cut that was asked for."""
-        return Conformal(self.name, request.levels, self.score, request.cut)
+        A bound that has a promise of its own learns the quantile of that promise.
+        """
+        if request.tau is not None or not request.is_sided:
+            tau = min(request.levels.alphas) if request.tau is None else request.tau
+            return (NetworkSpec(Triple(tau, request.power, request.point)),)
+        below, above = request.shares_outside
+        own = None if below == above else below
+        return (NetworkSpec(Triple(below + above, request.power, request.point, own)),)
+
+    def rule(self, request: Request) -> Conformal | Sided:
+        """Return the score with the cut that was asked for, on the sides that were asked for."""
+        return Sided.of(self.name, request.levels, self.score, request.cut, request.side, request.tails)

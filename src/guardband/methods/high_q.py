@@ -29,6 +29,6 @@ class HighQ(Method):
         """Return all bands as brought: any number of candidates for each level, those of a level together."""
         if not brought or brought % len(request.levels):
             raise ValueError(
-                f"{self.name} takes as many bands for each of {len(request.levels)} levels, found {brought}."
+                f"{self.name} takes equally many intervals for each of {len(request.levels)} levels, found {brought}."
             )
         return list(range(brought))

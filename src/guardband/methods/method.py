@@ -5,11 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
+from fractions import Fraction
 from typing import Any, Literal, get_args
 
-from guardband.bands.levels import Levels
+import numpy as np
+
+from guardband.bands.levels import Levels, exact_share
 from guardband.bands.pav_promise import PavRule
-from guardband.bands.promise import DELTA
+from guardband.bands.promise import DELTA, Side
 from guardband.calibration.calibrated import OnInsufficient
 from guardband.calibration.cut import Cut, MarginalCut, PacCut
 from guardband.calibration.pav import Average
@@ -18,6 +21,8 @@ from guardband.nn.heads import Head
 from guardband.nn.loss import Point
 
 Guarantee = Literal["marginal", "pac"] | Cut
+MOST_OUTSIDE = 0.49
+"""A bound learns a quantile on its own side of the median: at most this share lies beyond it."""
 
 
 @dataclass(frozen=True)
@@ -25,12 +30,54 @@ class Request:
     """What a user asks of a method: levels, guarantee, and the options of its rule and of its loss.
 
     An option that is None was not given. ``guarantee`` is a word, or a cut of the user's own.
+
+    Parameters
+    ----------
+    levels : Levels, default 0.9
+        The confidence levels, as exact fractions.
+    guarantee : {"marginal", "pac"} or Cut, default "marginal"
+        "marginal" promises the level on average over possible calibration sets. "pac" promises it with
+        confidence 1 - ``delta`` for the calibration set you have; intervals are a little wider. A ``Cut``
+        brings a guarantee of your own.
+    delta : float, default None
+        How often a "pac" guarantee may fail over possible calibration sets. None means 0.1. Lower it if you
+        need more confidence.
+    joint : bool, default False
+        Whether a "pac" guarantee holds for all levels at once. Set it if you choose a level after looking at
+        the intervals.
+    side : {"both", "lower", "upper"}, default "both"
+        Which bound the promise is about. "upper" promises that true values lie at or below the upper bound; the
+        interval is then infinite below. "lower" is the reverse.
+    tails : tuple of two Fractions, default None
+        The share of new rows that may lie below their intervals, and the share that may lie above. Each has a promise
+        of its own. Takes the place of a confidence level.
+    tau : float, default None
+        The level at which the network learns its bounds, ``tau / 2`` and ``1 - tau / 2``. None means alpha, the
+        smallest if there are several. Rarely worth a change.
+    taus : sequence of float, default None
+        The levels of the networks that pav chooses from. None means a grid around alpha. Add smaller values if
+        pav finds no network that is wide enough.
+    rule : {"fixed-sequence", "nested", "paper"}, default None
+        How pav chooses among its networks. None means "fixed-sequence". "paper" is the rule of the paper, with
+        a weaker bound.
+    average : {"sharp", "corollary"}, default None
+        Ask pav for the level on average over calibration sets, by the exact bound ("sharp") or by the paper's
+        ("corollary"). None keeps pav's own promise.
+    on_insufficient : {"inf", "raise"}, default "inf"
+        What happens with too few calibration rows. "inf" gives infinite intervals and a warning, "raise" an
+        error. Use "raise" in programs that nobody watches.
+    power : {1, 2}, default 1
+        The power of the loss: 1 learns quantiles, 2 expectiles.
+    point : {"median", "mean"}, default "median"
+        What the prediction estimates.
     """
 
     levels: Levels = field(default_factory=Levels.of)
     guarantee: Guarantee = "marginal"
     delta: float | None = None
     joint: bool = False
+    side: Side = "both"
+    tails: tuple[Fraction, Fraction] | None = None
     tau: float | None = None
     taus: Sequence[float] | None = None
     rule: PavRule | None = None
@@ -41,11 +88,29 @@ class Request:
 
     @classmethod
     def of(cls, confidence_level: Any = None, alpha: Any = None, **options: Any) -> Request:
-        """Return the request for a level or levels, or for one minus them."""
+        """Return the request for a level or levels, or for one minus them.
+
+        Parameters
+        ----------
+        confidence_level : float or sequence of float, default None
+            The share of new rows that should fall inside their intervals, or several such shares. None means 0.9,
+            or the model's own level. Raise it if a miss is expensive; intervals become wider.
+        alpha : float or sequence of float, default None
+            One minus ``confidence_level``, for code that counts misses. Give one of the two.
+        **options : keywords
+            The other fields.
+        """
         for name in ("delta", "tau"):
             if options.get(name) is not None:
                 options[name] = float(options[name])
-        return cls(Levels.of(confidence_level, alpha), **options)
+        tails = options.get("tails")
+        if tails is None:
+            return cls(Levels.of(confidence_level, alpha), **options)
+        for name, given in (("confidence_level", confidence_level), ("alpha", alpha)):
+            if given is not None:
+                raise ValueError(f"tails take the place of a confidence level. Remove {name}={given!r}, or tails.")
+        exact = exact_tails(tails)
+        return cls(Levels((1 - exact[0] - exact[1],), scalar=True), **(options | {"tails": exact}))
 
     def __post_init__(self) -> None:
         for name, words in (
@@ -53,12 +118,15 @@ class Request:
             ("rule", (None, *get_args(PavRule))),
             ("average", (None, *get_args(Average))),
             ("on_insufficient", get_args(OnInsufficient)),
+            ("side", get_args(Side)),
         ):
             value = getattr(self, name)
             if value not in words and not (name == "guarantee" and isinstance(value, Cut)):
                 listed = ", ".join(repr(word) for word in words if word is not None)
                 other = " or a gb.Cut, such as PacCut()" if name == "guarantee" else ""
                 raise ValueError(f"{name} must be one of {listed}{other}, found {value!r}.")
+        if self.side != "both" and self.tails is not None:
+            raise ValueError(f"Give side or tails, not both: found side={self.side!r} and tails. Remove one of them.")
         if self.joint and self.guarantee != "pac":
             raise ValueError(f'joint=True must go with guarantee="pac", found guarantee={self.guarantee!r}.')
         for name in ("delta", "tau"):
@@ -70,8 +138,7 @@ class Request:
                 raise ValueError(f"taus must be a sequence of levels, found {self.taus!r}.")
             if len(self.taus) == 0 or not all(0 < tau < 1 for tau in self.taus):
                 raise ValueError(
-                    f"taus must be levels strictly between 0 and 1, found {list(self.taus)} "
-                    "(0, the whole line, is always the last resort)."
+                    f"taus must lie strictly between 0 and 1, found {list(self.taus)}. Leave out 0: guardband adds it."
                 )
             if len(set(self.taus)) < len(self.taus):
                 raise ValueError(f"taus must differ, found {list(self.taus)}.")
@@ -80,6 +147,23 @@ class Request:
     def delta_or_default(self) -> float:
         """How often the promise may fail: 0.1 unless given."""
         return DELTA if self.delta is None else self.delta
+
+    @property
+    def is_sided(self) -> bool:
+        """Whether one bound has a promise, or each of the two."""
+        return self.side != "both" or self.tails is not None
+
+    @property
+    def shares_outside(self) -> tuple[float, float]:
+        """How much may lie below the lower bound and above the upper: what a network learns.
+
+        With one side the other bound learns as much. The smallest share counts if there are several levels.
+        """
+        if self.tails is not None:
+            below, above = map(float, self.tails)
+        else:
+            below = above = min(self.levels.alphas) / (2 if self.side == "both" else 1)
+        return min(below, MOST_OUTSIDE), min(above, MOST_OUTSIDE)
 
     @property
     def cut(self) -> Cut:
@@ -94,10 +178,31 @@ class Request:
         return {name: v for name, v, default in every if (v is not None if default is None else v != default)}
 
 
-OPTIONS = frozenset({"guarantee", "delta", "joint", "tau", "taus", "rule", "average", "power", "point"})
+def exact_tails(tails: Any) -> tuple[Fraction, Fraction]:
+    """Return the two tails as exact fractions; those that leave nothing in between are refused.
+
+    Parameters
+    ----------
+    tails : sequence of two numbers
+        The share of new rows that may lie below their intervals, and the share that may lie above.
+    """
+    wanted = "tails must be two numbers, such as (0.02, 0.08): the shares that may lie below and above"
+    if isinstance(tails, str) or not isinstance(tails, Iterable) or len(own := list(tails)) != 2 or np.ndim(own) > 1:
+        raise ValueError(f"{wanted}, found {tails!r}. Several levels cannot have tails: give one pair.")
+    exact = exact_share("tails", own[0]), exact_share("tails", own[1])
+    if sum(exact) >= 1:
+        raise ValueError(f"tails must add up to less than 1, found {tails!r}. Make one of them smaller.")
+    return exact
+
+
+OPTIONS = frozenset(
+    {"guarantee", "delta", "joint", "side", "tails", "tau", "taus", "rule", "average", "power", "point"}
+)
 """What some methods use and others do not."""
 CUTS = frozenset({"guarantee", "delta", "joint"})
 """The options of a method that ranks scores."""
+SIDES = frozenset({"side", "tails"})
+"""The options of a method that has a promise for one bound, or for each."""
 LOSSES = frozenset({"power", "point"})
 """The options of a network that puts out lower bound, point and upper bound."""
 
@@ -107,6 +212,15 @@ class NetworkSpec:
     """A network to train: its head, and its weight decay if the method sets that. Equal ones train once.
 
     Networks of the same ``copy`` start alike.
+
+    Parameters
+    ----------
+    head : Head
+        What the network puts out, and its loss.
+    weight_decay : float, default None
+        The weight decay, if the method sets it.
+    copy : int, default 0
+        Networks with the same number start alike.
     """
 
     head: Head
@@ -125,21 +239,47 @@ class Method(ABC):
 
     @abstractmethod
     def networks(self, request: Request) -> tuple[NetworkSpec, ...]:
-        """Return the networks to train, with heads of one kind, in the order that the rule expects."""
+        """Return the networks to train, with heads of one kind, in the order that the rule expects.
+
+        Parameters
+        ----------
+        request : Request
+            What the user asked for.
+        """
 
     @abstractmethod
     def rule(self, request: Request) -> Rule:
-        """Return the rule for predictions whose candidates stand in the order of ``networks``."""
+        """Return the rule for predictions whose candidates stand in the order of ``networks``.
+
+        Parameters
+        ----------
+        request : Request
+            What the user asked for.
+        """
 
     def order(self, request: Request, brought: int) -> list[int]:
-        """Return where the candidates that a user brings stand in the order that the rule expects."""
+        """Return where the candidates that a user brings stand in the order that the rule expects.
+
+        Parameters
+        ----------
+        request : Request
+            What the user asked for.
+        brought : int
+            How many candidates the user brings.
+        """
         expected = len(self.networks(request))
         if brought != expected:
-            raise ValueError(f"{self.name} takes {expected} band(s), found {brought}.")
+            raise ValueError(f"{self.name} takes {expected} interval(s) for each row, found {brought}.")
         return list(range(brought))
 
     def check_networks(self, request: Request) -> None:
-        """Raise if the rule cannot use what the networks predict, or needs to know more of a row."""
+        """Raise if the rule cannot use what the networks predict, or needs to know more of a row.
+
+        Parameters
+        ----------
+        request : Request
+            What the user asked for.
+        """
         rule, heads = self.rule(request), [spec.head for spec in self.networks(request)]
         if len({type(head) for head in heads}) != 1:
             raise ValueError(f"The heads of {self.name} must be of one kind, found {heads}.")
@@ -153,7 +293,13 @@ class Method(ABC):
             )
 
     def check(self, request: Request) -> None:
-        """Raise if something is asked for that this method has no use for."""
+        """Raise if something is asked for that this method has no use for.
+
+        Parameters
+        ----------
+        request : Request
+            What the user asked for.
+        """
         for name, value in request.given().items():
             if name in self.options:
                 continue
@@ -161,6 +307,11 @@ class Method(ABC):
                 raise ValueError(
                     f'method="{self.name}" has no guarantee. Remove guarantee={value!r}, or use method="conf-nn" or '
                     '"pav".'
+                )
+            if name in SIDES:
+                raise ValueError(
+                    f'method="{self.name}" has no promise for one side. Remove {name}, or use method="conf-nn", '
+                    '"conf-fw", "cqr" or "cqr-r".'
                 )
             raise ValueError(f'method="{self.name}" does not use {name}. Remove {name}={value!r}.')
         if request.delta is not None and request.guarantee != "pac" and "rule" not in self.options:

@@ -22,7 +22,7 @@ class Pav(Method):
         if request.average is not None and request.guarantee == "pac":
             raise ValueError(f'pav takes average={request.average!r} or guarantee="pac", not both.')
         if request.guarantee not in ("marginal", "pac"):
-            raise ValueError(f"pav picks one of several networks and takes no cut, found {request.guarantee!r}.")
+            raise ValueError(f'pav takes guarantee="marginal" or "pac", and no Cut, found {request.guarantee!r}.')
         return PavSelection(
             self.name,
             request.levels,
@@ -36,7 +36,12 @@ class Pav(Method):
 
     def order(self, request: Request, brought: int) -> list[int]:
         """Return where the bands, one per tau as given, stand from the narrowest to the widest."""
-        super().order(request, brought)
+        expected = len(self._taus(request))
+        if brought != expected:
+            raise ValueError(
+                f'method="{self.name}" chooses among {expected} intervals of each row, one for each tau, found '
+                f'{brought}. Bring as many, say which taus they are by taus=..., or use method="conf-nn".'
+            )
         given = self._taus(request) if request.taus is None else list(request.taus)
         return sorted(range(brought), key=lambda i: -given[i])
 

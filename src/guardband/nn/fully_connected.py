@@ -21,7 +21,21 @@ ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
 class FullyConnected(nn.Sequential):
     """Hidden layers of the given widths, then ``TripleHead``: ``(..., d) -> (..., 3)``.
 
-    ``last`` puts another layer at the end: a function of the number of its inputs that builds it.
+    Parameters
+    ----------
+    in_features : int
+        The number of columns.
+    hidden : sequence of int, default (200,)
+        The widths of the hidden layers.
+    activation : {"relu", "gelu", "silu", "mish", "elu", "tanh"}, default "relu"
+        The activation after each hidden layer.
+    dropout : float, default 0.0
+        The share of hidden units that are dropped in training. Raise it if the network overfits.
+    ordering : {"softplus", "relu"}, default "softplus"
+        How the three outputs are kept in order. "softplus" always has a gradient; "relu" is the paper's, and
+        one side can stop learning.
+    last : function, default None
+        Builds another last layer from the number of its inputs. None means ``TripleHead``.
     """
 
     def __init__(

@@ -30,7 +30,12 @@ class PositiveDeviation(nn.Module):
 class GaussianHead(nn.Sequential):
     """The last layer of a network that puts out mean and standard deviation, ``(..., d) -> (..., 2)``.
 
-    The deviation is at least 0.001: standardise the response.
+    The deviation is at least 0.001: standardise the target.
+
+    Parameters
+    ----------
+    in_features : int
+        The number of inputs of the layer.
     """
 
     def __init__(self, in_features: int) -> None:

@@ -29,7 +29,15 @@ class Head(Reading, ABC):
     """The largest norm of a gradient, for a loss that needs one."""
 
     def last(self, in_features: int, ordering: Ordering) -> nn.Module:
-        """Return the last layer, ``(..., d) -> (..., columns)``."""
+        """Return the last layer, ``(..., d) -> (..., columns)``.
+
+        Parameters
+        ----------
+        in_features : int
+            The number of inputs of the layer.
+        ordering : {"softplus", "relu"}
+            How lower bound, prediction and upper bound are kept in order.
+        """
         return nn.Linear(in_features, self.columns)
 
     @abstractmethod
@@ -39,11 +47,30 @@ class Head(Reading, ABC):
 
 @dataclass(frozen=True)
 class Triple(IntervalColumns, Head):
-    """Lower bound, point and upper bound at level tau (paper, section 1.2)."""
+    """Lower bound, point and upper bound at level tau (paper, section 1.2).
+
+    Parameters
+    ----------
+    tau : float
+        The level of the bounds: the quantiles ``tau / 2`` and ``1 - tau / 2``.
+    power : {1, 2}, default 1
+        The power of the loss: 1 learns quantiles, 2 expectiles.
+    point : {"median", "mean"}, default "median"
+        What the prediction estimates.
+    below : float, default None
+        How much of tau lies below the lower bound. None means half.
+    """
 
     tau: float
     power: Literal[1, 2] = 1
     point: Point = "median"
+    below: float | None = None
+
+    @property
+    def tails(self) -> tuple[float, float]:
+        """How much lies below the lower bound, and how much above the upper."""
+        below = self.tau / 2 if self.below is None else self.below
+        return below, self.tau - below
 
     def last(self, in_features: int, ordering: Ordering) -> nn.Module:
         """Return a linear layer and the ordering."""
@@ -51,7 +78,7 @@ class Triple(IntervalColumns, Head):
 
     def loss(self) -> IntervalLoss:
         """Return the interval loss."""
-        return IntervalLoss(self.tau, self.power, self.point)
+        return IntervalLoss(self.tau, self.power, self.point, self.below)
 
 
 @dataclass(frozen=True)
@@ -63,6 +90,11 @@ class NestedTriples(QuantileColumns, Head):
         """Return the head of triples at these levels."""
         below = sorted({tau / 2 for tau in taus})
         return cls((*below, 0.5, *(1 - q for q in reversed(below))), tuple(taus))
+
+    @classmethod
+    def of_tails(cls, below: float, above: float) -> NestedTriples:
+        """Return the head of one triple whose tails differ."""
+        return cls((below, 0.5, 1 - above), (below + above,), (below,))
 
     def last(self, in_features: int, ordering: Ordering) -> nn.Module:
         """Return a layer whose outputs never cross."""
@@ -84,7 +116,17 @@ class Median(PointColumn, Head):
 
 @dataclass(frozen=True)
 class Bounds(BoundColumns, Head):
-    """A lower and an upper bound by the loss of Pearce et al. (2018); the point is halfway between them."""
+    """A lower and an upper bound by the loss of Pearce et al. (2018); the point is halfway between them.
+
+    Parameters
+    ----------
+    tau : float
+        One minus the coverage that the bounds aim at.
+    softness : float, default 160.0
+        How steep the smooth form of "inside" is.
+    penalty : float, default 15.0
+        How much too little coverage costs.
+    """
 
     tau: float
     softness: float = 160.0
@@ -112,7 +154,13 @@ class Bounds(BoundColumns, Head):
 
 @dataclass(frozen=True)
 class Gaussian(GaussianColumns, Head):
-    """A mean and a standard deviation by Gaussian likelihood (Nix & Weigend, 1994)."""
+    """A mean and a standard deviation by Gaussian likelihood (Nix & Weigend, 1994).
+
+    Parameters
+    ----------
+    is_variance : bool, default False
+        Whether the second output is a variance, not a standard deviation.
+    """
 
     clip = 1.0
 

@@ -19,8 +19,8 @@ class IntervalGradient:
     def __init__(self, loss: IntervalLoss, ordering: Ordering) -> None:
         self._squared = [loss.power == 2, loss.power == 2 or loss.point == "mean", loss.power == 2]
         self._ordering = ordering
-        half = loss.tau.reshape(-1, 1) / 2
-        self._level = torch.stack([half, torch.full_like(half, 0.5), 1 - half], dim=1)
+        below, above = loss.below.reshape(-1, 1), loss.above.reshape(-1, 1)
+        self._level = torch.stack([below, torch.full_like(below, 0.5), 1 - above], dim=1)
 
     def __call__(self, z: Tensor, y: Tensor, weight: Tensor | None) -> Tensor:
         """Return the gradient ``(M, 3, n)`` for raw outputs ``(M, 3, n)``, responses and weights ``(M, n)``."""

@@ -27,7 +27,15 @@ class MemberLoss(nn.Module):
 
     @abstractmethod
     def rows(self, outputs: Tensor, y: Tensor) -> Tensor:
-        """Return the loss of every row, ``(..., n, C), (..., n) -> (..., n)``."""
+        """Return the loss of every row, ``(..., n, C), (..., n) -> (..., n)``.
+
+        Parameters
+        ----------
+        outputs : tensor of shape (..., n, columns)
+            What the network puts out.
+        y : tensor of shape (..., n)
+            The targets.
+        """
 
     def forward(self, outputs: Tensor, y: Tensor, weight: Tensor | None = None) -> Tensor:
         """Return the mean over rows, weighted by ``(..., n)`` where weights are given."""
@@ -39,7 +47,13 @@ class MemberLoss(nn.Module):
         return type(self), repr(sorted(settings.items()))
 
     def take(self: Loss, members: Sequence[int]) -> Loss:
-        """Return the loss of some of the networks, in the order given."""
+        """Return the loss of some of the networks, in the order given.
+
+        Parameters
+        ----------
+        members : sequence of int
+            The positions of the networks.
+        """
         some = copy.copy(self)
         own = {name: getattr(self, name) for name in self.per_member}
         taken = {name: value[list(members)] if value.ndim else value for name, value in own.items()}
@@ -47,7 +61,13 @@ class MemberLoss(nn.Module):
         return some
 
     def together(self: Loss, others: Sequence[Loss]) -> Loss:
-        """Return one loss for as many networks: this one's kind, with each other's own numbers."""
+        """Return one loss for several networks: of this kind, with the numbers of each of the others.
+
+        Parameters
+        ----------
+        others : sequence of losses
+            The losses of further networks, of the same class.
+        """
         one = copy.copy(self)
         one._buffers = self._buffers | {
             name: torch.stack([getattr(other, name).reshape(()) for other in others]) for name in self.per_member

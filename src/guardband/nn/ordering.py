@@ -15,12 +15,17 @@ GAUSSIAN_90 = 1.6448536269514722
 
 
 class OrderedTriple(nn.Module):
-    """Maps any three numbers to an ordered band, ``(..., 3) -> (..., 3)``.
+    """Maps any three numbers to lower bound, prediction and upper bound in order, ``(..., 3) -> (..., 3)``.
 
     ``"softplus"``: point z2, lower z2 - softplus(z1), upper z2 + softplus(z3). Both widths are positive and
     always have a gradient. ``"relu"`` is the paper's (section 1.2): lower z1, point z1 + ReLU(z2 - z1), upper
-    point + ReLU(z3 - point), a running maximum. Where z3 stays below the point for all x its gradient is
-    zero, and that side of the band is dead for good; hence it is not the default.
+    point + ReLU(z3 - point), a running maximum. If z3 stays below the point for all x its gradient is
+    zero, and that side never learns; hence it is not the default.
+
+    Parameters
+    ----------
+    ordering : {"softplus", "relu"}, default "softplus"
+        How the three numbers are kept in order.
     """
 
     ends_network = True
@@ -49,7 +54,15 @@ class TripleHead(nn.Sequential):
     """The last layer of an interval network: a linear layer and the ordering, ``(..., d) -> (..., 3)``.
 
     With softplus the widths start near 1.645, those of a 90% interval for a standardised Gaussian
-    response: standardise the response, or expect the first epochs to learn its scale.
+    target. Standardise the target, or expect the first epochs to learn its scale.
+
+    Parameters
+    ----------
+    in_features : int
+        The number of inputs of the layer.
+    ordering : {"softplus", "relu"}, default "softplus"
+        How the three outputs are kept in order. "softplus" always has a gradient; "relu" is the paper's, and
+        one side can stop learning.
     """
 
     def __init__(self, in_features: int, ordering: Ordering = "softplus") -> None:

@@ -17,6 +17,15 @@ class PearceLoss(MemberLoss):
     upper bounds, where k_i says whether y_i is captured and s_i = sigmoid(softness (y_i - l_i))
     sigmoid(softness (u_i - y_i)) is its soft form (their equations 9 to 15). It judges a batch as a whole:
     no mean over rows has these minimisers, and ``rows`` is a row's width where captured.
+
+    Parameters
+    ----------
+    tau : float or sequence of float
+        One minus the coverage that the bounds aim at.
+    softness : float or sequence of float, default 160.0
+        How steep the smooth form of "inside" is.
+    penalty : float or sequence of float, default 15.0
+        How much too little coverage costs.
     """
 
     per_member = ("tau", "softness", "penalty")

@@ -15,9 +15,15 @@ from guardband.nn.member_loss import MemberLoss
 class QuantileHead(nn.Module):
     """The last layer of a network that puts out Q quantiles, ``(..., d) -> (..., Q)``, which never cross.
 
-    The middle one is a linear function, the others lie a positive distance, a softplus, beyond their neighbour:
-    the bands between pairs of them are nested. Distances start as those of a standard Gaussian: standardise the
-    response, or expect the first epochs to learn its scale.
+    The middle quantile is a linear function, and the others lie a positive distance beyond their neighbour. Distances
+    start as those of a standard Gaussian. Standardise the target, or expect the first epochs to learn its scale.
+
+    Parameters
+    ----------
+    in_features : int
+        The number of inputs of the layer.
+    quantiles : sequence of float
+        The levels of the quantiles, increasing, strictly between 0 and 1.
     """
 
     def __init__(self, in_features: int, quantiles: Sequence[float]) -> None:
@@ -48,6 +54,13 @@ class QuantileHead(nn.Module):
 class QuantileLoss(MemberLoss):
     """The pinball loss summed over Q quantiles, ``(..., n, Q), (..., n) -> (...)``: a mean over rows.
 
+    Parameters
+    ----------
+    quantiles : sequence of float
+        The levels of the quantiles, increasing, strictly between 0 and 1.
+
+    Examples
+    --------
     >>> loss = QuantileLoss([0.05, 0.5, 0.95])
     >>> bands, y = torch.tensor([[-1.0, 0.0, 1.0]]), torch.tensor([2.0])
     >>> round(loss(bands, y).item(), 4)  # that of IntervalLoss(tau=0.1)

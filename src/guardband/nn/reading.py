@@ -19,7 +19,15 @@ class Reading:
     """What kind of prediction they are."""
 
     def read(self, outputs: Any, xp: Any = np) -> Any:
-        """Return what outputs say, ``(C, K, n, columns) -> (C, K, n)`` a part; ``xp`` is numpy or torch."""
+        """Return what outputs say, ``(C, K, n, columns) -> (C, K, n)`` a part; ``xp`` is numpy or torch.
+
+        Parameters
+        ----------
+        outputs : array of shape (C, K, n, columns)
+            What K networks, in C copies each, put out.
+        xp : module, default numpy
+            numpy or torch, whichever the arrays belong to.
+        """
         return self.predicts(*(outputs[..., i] for i in range(self.columns)))
 
 
@@ -76,11 +84,15 @@ class PointColumn(Reading):
 
 @dataclass(frozen=True)
 class QuantileColumns(Reading):
-    """Quantiles at increasing levels, of which an interval for each of ``taus`` is a pair around the median."""
+    """Quantiles at increasing levels, of which an interval for each of ``taus`` is a pair around the median.
+
+    ``below`` says how much of each tau lies below the lower bound, half of it unless given.
+    """
 
     predicts = PredictedInterval
     quantiles: tuple[float, ...]
     taus: tuple[float, ...]
+    below: tuple[float, ...] | None = None
 
     @property
     def columns(self) -> int:  # type: ignore[override]
@@ -90,7 +102,9 @@ class QuantileColumns(Reading):
     def read(self, outputs: Any, xp: Any = np) -> PredictedInterval:
         """Return an interval for each tau as candidates, ``(C, 1, n, columns) -> (C, K, n)``."""
         levels = np.array(self.quantiles)
-        at = [[int(np.abs(levels - q).argmin()) for q in (tau / 2, 0.5, 1 - tau / 2)] for tau in self.taus]
+        below = self.below or tuple(tau / 2 for tau in self.taus)
+        pairs = zip(below, self.taus, strict=True)
+        at = [[int(np.abs(levels - q).argmin()) for q in (low, 0.5, 1 - (tau - low))] for low, tau in pairs]
         return PredictedInterval(
             *(xp.concatenate([outputs[..., i] for i in same], 1) for same in zip(*at, strict=True))
         )

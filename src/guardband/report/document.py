@@ -7,54 +7,107 @@ import platform
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 import guardband
 from guardband.audit.audit import Audit, audit
 from guardband.audit.evidence import Evidence
 from guardband.audit.guarded import Guarded
+from guardband.audit.promised_groups import findings_of_groups, promised_groups
 from guardband.audit.strata import Family
+from guardband.audit.verdict import rows_needed, unusable
 from guardband.bands.certificate import Certificate
+from guardband.bands.promise import Promise
+from guardband.explain.for_page import explained_for_page
+from guardband.report.advice import checked_with
+from guardband.report.heading import Heading
+from guardband.report.parts import LONGEST_NAME, LONGEST_TEXT, MOST_GROUPS, SCHEMA
 from guardband.report.rows import rows_of
-from guardband.report.schema import LONGEST_NAME, LONGEST_TEXT, SCHEMA
 from guardband.words import number, plain
+
+Array = NDArray[np.float64]
 
 MOST_ROWS = 600
 MOST_COLUMNS = 200
 MOST_BYTES = 1_400_000
 HISTOGRAM_BINS = 40
+ROWS_A_QUARTER = 5
+NAMES = ("title", "author", "unit", "date", "response", "audit", "rows", "explained")
+NO_HEADING = Heading()
+UNCHECKED = "Not yet checked: no test rows were set aside. Check the promise on new rows with"
 
 
-def document(model: Guarded, evidence: Evidence | None, significance: float = 0.01) -> dict[str, Any]:
+def document(
+    model: Guarded, evidence: Evidence | None, significance: float = 0.01, heading: Heading = NO_HEADING
+) -> dict[str, Any]:
     """Return what the page shows of a model and, where there are labelled rows that it has not seen, of its intervals.
 
     At most 1.5 MB as JSON, whatever the number of rows and columns: rows are drawn at random, with a fixed seed.
     """
+    promise = model.calibration_.certificate.promise
+    unchecked = f"{UNCHECKED} {checked_with(model.python_only)}."
     out: dict[str, Any] = {
         "schema": SCHEMA,
-        "response": "the outcome" if evidence is None else evidence.response,
+        **heading.entries(),
+        "response": "the target" if evidence is None else evidence.response,
         "status": "unchecked",
-        "sentence": "Not yet checked: no test rows were set aside. Check the promise on new rows with guardband audit.",
+        "sentence": unusable(promise, 0, 1) if promise.whole_line[0] else unchecked,
         "fitted": _made(model, evidence),
         "settings": [[name, words] for name, words in model.settings()],
+        "python_only": model.python_only,
         "audit": None,
+        "explained": None,
     }
     if evidence is not None:
         out |= _checked(evidence, audit(evidence, significance))
-    names = {key: _shortened(out[key], LONGEST_NAME) for key in ("response", "audit", "rows") if key in out}
+        out["explained"] = explained_for_page(model, evidence)
+    names = {key: _shortened(out[key], LONGEST_NAME) for key in NAMES if key in out}
     kept = {key: _shortened(value, LONGEST_TEXT) for key, value in (out | names).items()}
     return kept | promised(model.calibration_.certificate)
 
 
 def promised(certificate: Certificate) -> dict[str, Any]:
     """Return what the page says of the promise: it follows from the certificate alone."""
+    groups = promised_groups(certificate)
     own = {
         "promise": certificate.promise.headline(certificate.method),
         "level": _first(certificate.confidence_level),
+        "side": certificate.promise.side,
         "method": _shortened(certificate.method, LONGEST_NAME),
-        "certificate": {"text": str(certificate)} | plain(certificate.to_dict()),
+        "certificate": _certificate(certificate),
         "not_promised": certificate.promise.not_promised(),
+        "calibration": _calibration(certificate.promise),
+        "promised_groups": _shortened(groups[:MOST_GROUPS], LONGEST_NAME),
+        "groups_left_out": max(0, len(groups) - MOST_GROUPS),
     }
     return {key: _shortened(value, LONGEST_TEXT) for key, value in own.items()}
+
+
+def _certificate(certificate: Certificate) -> dict[str, Any]:
+    """Return the certificate in words and for JSON; what is promised of each group has a place of its own."""
+    own: dict[str, Any] = {"text": str(certificate)} | plain(certificate.to_dict())
+    own["promise"].pop("parts", None)
+    return own
+
+
+def _calibration(promise: Promise) -> dict[str, Any]:
+    """Return the number of calibration rows and how many are needed at the first level that has infinite intervals.
+
+    If no level has, these are the rows needed at the first level. None stands for a number that is not known, 0 for
+    intervals that more rows would not make finite.
+    """
+    infinite, is_first = [i for i, own in enumerate(promise.whole_line) if own], promise.whole_line[0]
+    i = infinite[0] if infinite else 0
+    if promise.is_parted and infinite:  # the part that lacks the fewest rows
+        promise = max((part.promise for part in promise.statements()), key=lambda own: own.n_calibration)
+    level, n = promise.confidence_level[i], promise.n_calibration
+    needed = rows_needed(promise, level) if promise.binding and promise.is_testable else None
+    ranks = [part.promise.rank for part in promise.statements()]
+    if infinite and all(own is None or own[i] <= n for own in ranks):
+        needed = 0
+    elif infinite and needed is not None and needed <= n:
+        needed = None
+    return {"rows": n, "level": level, "needed": needed, "infinite": is_first}
 
 
 def _checked(evidence: Evidence, findings: Audit) -> dict[str, Any]:
@@ -62,8 +115,10 @@ def _checked(evidence: Evidence, findings: Audit) -> dict[str, Any]:
     others = [family for family in findings.families if not family.key.startswith("column-")]
     columns_shown = _columns_shown(columns)
     entries = findings.to_dict()
+    entries["parts"] = findings_of_groups(evidence.certificate, findings.parts)[:MOST_GROUPS]
     shown = others + columns_shown
-    entries["families"] = [family.to_dict() for family in shown]
+    width = evidence.reach[:, 0]
+    entries["families"] = [_with_widths(family, width) for family in shown]
     entries["drift"]["columns"] = (entries["drift"]["columns"] or [])[:MOST_COLUMNS] or None
     out = {
         "status": findings.verdict,
@@ -73,6 +128,7 @@ def _checked(evidence: Evidence, findings: Audit) -> dict[str, Any]:
         "judges": _judges(evidence),
         "spread": _spread(evidence),
         "widths": _widths(evidence),
+        "errors": _errors(evidence),
     }
     most = min(MOST_ROWS, evidence.n)
     while True:
@@ -85,14 +141,14 @@ def _checked(evidence: Evidence, findings: Audit) -> dict[str, Any]:
 def _judges(evidence: Evidence) -> str:
     twins = sum(evidence.twins)
     if not twins:
-        return "with known true values, none of them among the training or calibration rows"
-    return f"with known true values; {twins:,} equal training or calibration rows (see the notes)"
+        return "with known true values, none of them used for training or calibration"
+    equal = "1 equals a training or calibration row" if twins == 1 else f"{twins:,} equal training or calibration rows"
+    return f"with known true values; {equal} (see the notes)"
 
 
 def _spread(evidence: Evidence) -> dict[str, Any]:
-    """Return the typical width beside the range of the central 90% of outcomes."""
-    headline = evidence.headline
-    width = headline.upper - headline.lower
+    """Return the typical width beside the range of the central 90% of true values."""
+    width = evidence.reach[:, 0]
     low, high = (float(q) for q in np.quantile(evidence.y, [0.05, 0.95]))
     median = float(np.median(width))
     own: dict[str, Any] = plain(
@@ -109,8 +165,7 @@ def _spread(evidence: Evidence) -> dict[str, Any]:
 
 def _widths(evidence: Evidence) -> dict[str, Any] | None:
     """Return a histogram of the widths, and how many rows of each bin are missed; None if they do not vary."""
-    headline = evidence.headline
-    width = headline.upper - headline.lower
+    width = evidence.reach[:, 0]
     finite = np.isfinite(width)
     values = width[finite]
     if not len(values) or np.ptp(values) <= 1e-9 * abs(float(values.max())):
@@ -121,6 +176,28 @@ def _widths(evidence: Evidence) -> dict[str, Any] | None:
     counts, _ = np.histogram(np.minimum(values, edges[-1]), edges)
     lost, _ = np.histogram(np.minimum(values[missed], edges[-1]), edges)
     own: dict[str, Any] = plain({"edges": edges, "counts": counts, "missed": lost, "infinite": int((~finite).sum())})
+    return own
+
+
+def _with_widths(family: Family, width: Array) -> dict[str, Any]:
+    """Return a family with the median width of each of its groups."""
+    entries = family.to_dict()
+    for i, own in enumerate(entries["strata"]):
+        mine = width[family.stratum_of == i]
+        own["median_width"] = plain(float(np.median(mine))) if len(mine) else None
+    return entries
+
+
+def _errors(evidence: Evidence) -> list[dict[str, Any]] | None:
+    """Return the median width and error of the narrowest quarter of rows, of the next, and so on; None if too few."""
+    width, error = evidence.reach[:, 0], np.abs(evidence.y - evidence.headline.point)
+    finite = np.flatnonzero(np.isfinite(width))
+    if len(finite) < 4 * ROWS_A_QUARTER or np.ptp(width[finite]) <= 1e-9 * float(width[finite].max()):
+        return None
+    quarters = np.array_split(finite[np.argsort(width[finite], kind="stable")], 4)
+    own: list[dict[str, Any]] = plain(
+        [{"width": float(np.median(width[rows])), "error": float(np.median(error[rows]))} for rows in quarters]
+    )
     return own
 
 

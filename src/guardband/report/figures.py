@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from guardband.data.files import write_whole
 from guardband.data.packages import need_packages
-from guardband.report.schema import Checked
+from guardband.report.parts import Checked
 from guardband.words import level_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-HOLD, PALE, MISS, BAND, INK = "#1f5f99", "#9cbbd8", "#c2410c", "#d5dde6", "#5a636c"
+HOLD, PALE, MISS, BAND, EDGE, INK = "#14406b", "#5c8fbf", "#c2410c", "#e3e9ef", "#7d8894", "#5a636c"
 SIDES: tuple[Literal["low"], Literal["high"]] = ("low", "high")
 KINDS = ("svg", "png")
 LONGEST_LABEL = 32
@@ -74,9 +74,9 @@ def _intervals(axes: Axes, document: Checked) -> None:
     lower, upper, y = (_drawable(side[:n]) for side in (rows["lower"][at], rows["upper"][at], rows["y"]))
     inside = np.array([hit == "1" for hit in rows["inside"][at][:n]])
     axes.vlines(order[inside], lower[inside], upper[inside], color=PALE, lw=0.8)
-    axes.vlines(order[~inside], lower[~inside], upper[~inside], color=MISS, lw=0.8, alpha=0.6)
+    axes.vlines(order[~inside], lower[~inside], upper[~inside], color=MISS, lw=0.8)
     axes.scatter(order[inside], y[inside], s=3, color=HOLD, label="inside", zorder=3)
-    axes.scatter(order[~inside], y[~inside], s=14, color=MISS, marker="x", lw=1, label="missed", zorder=3)
+    axes.scatter(order[~inside], y[~inside], s=14, color=MISS, marker="x", lw=1, label="outside", zorder=3)
     axes.set(xlabel="rows in order of prediction", ylabel=_safe(document["response"]), xticks=[])
     axes.legend(frameon=False, loc="upper left")
 
@@ -86,8 +86,8 @@ def _by_width(axes: Axes, document: Checked) -> None:
     strata = [own for own in family["strata"] if own["n"]]
     place, shares = np.arange(len(strata)), [own["covered"] / own["n"] for own in strata]
     low, high = (np.array([own[side] / own["n"] for own in strata]) for side in SIDES)
-    axes.barh(place, high - low, left=low, height=0.6, color=BAND, label="expected range")
-    axes.scatter(shares, place, color=HOLD, s=18, zorder=3, label="covered")
+    axes.barh(place, high - low, left=low, height=0.6, color=BAND, ec=EDGE, label="expected range")
+    axes.scatter(shares, place, color=HOLD, s=18, zorder=3, label="rows inside")
     axes.axvline(document["level"], color=INK, lw=0.8, ls="--")
     axes.set(
         yticks=place, yticklabels=[_safe(own["label"]) for own in strata], xlabel="share of rows inside", ylabel="width"
@@ -102,11 +102,11 @@ def _levels(axes: Axes, document: Checked) -> None:
     assert curve is not None
     levels = np.array(curve["levels"])
     low, high, covered = (np.array(curve[key]) / n for key in ("low", "high", "covered"))
-    axes.fill_between(levels, low, high, color=BAND, lw=0, label="expected range")
+    axes.fill_between(levels, low, high, fc=BAND, ec=EDGE, lw=0.8, label="expected range")
     axes.plot(levels, levels, color=INK, lw=0.8, ls="--")
-    axes.plot(levels, covered, color=HOLD, lw=1.6, label="covered")
-    axes.set(xlabel="level asked for", ylabel="share of rows inside")
-    axes.legend(frameon=False)
+    axes.plot(levels, covered, color=HOLD, lw=1.6, label="rows inside")
+    axes.set(xlabel="confidence level", ylabel="share of rows inside")
+    axes.legend(frameon=False, loc="upper left")
 
 
 def _widths(axes: Axes, document: Checked) -> None:
@@ -114,9 +114,9 @@ def _widths(axes: Axes, document: Checked) -> None:
     assert own is not None
     edges = _drawable(own["edges"])
     axes.bar(edges[:-1], own["counts"], np.diff(edges), align="edge", color=PALE, ec="white", lw=0.4, label="rows")
-    axes.bar(edges[:-1], own["missed"], np.diff(edges), align="edge", color=MISS, ec="white", lw=0.4, label="missed")
+    axes.bar(edges[:-1], own["missed"], np.diff(edges), align="edge", color=MISS, ec="white", lw=0.4, label="outside")
     axes.set(xlabel=f"width of the {level_name(document['level'])} interval", ylabel="rows")
-    axes.legend(frameon=False)
+    axes.legend(frameon=False, loc="upper right")
 
 
 def _drawable(values: Sequence[float | None]) -> NDArray[np.float64]:

@@ -7,9 +7,12 @@ from pathlib import Path
 from typing import Any, cast
 
 from guardband.data.files import write_whole
-from guardband.report.rendering import asset, rendered
-from guardband.report.schema import DIGITS, Checked, Document
-from guardband.report.view import found_view
+from guardband.report.advice import Findings, steps
+from guardband.report.low_groups import low_groups
+from guardband.report.parts import DIGITS, AuditPart, Checked, Document
+from guardband.report.promised import lines_of, promised_csv, promised_group, promised_view
+from guardband.report.rendering import asset, or_infinite, rendered
+from guardband.report.view import found_view, has_one_width
 from guardband.words import level_name
 
 STATUS = {
@@ -19,24 +22,53 @@ STATUS = {
     "cannot judge": "Cannot judge",
     "unchecked": "Not yet checked",
 }
+NO_BREAK = "\N{NO-BREAK SPACE}"
+UNUSABLE = "No usable intervals"
+SCRIPTS = ("page.js", "drawing.js", "plots.js", "rows.js")
+SECTIONS = {
+    "groupwise": "Promise for each group",
+    "examples": "Three rows in words",
+    "outcomes": "Predictions and true values",
+    "width": "Width and error",
+    "groups": "Coverage and width by group",
+    "explained": "What makes intervals wide",
+    "levels": "Coverage at every level",
+    "drift": "Have the data changed?",
+    "rows": "Rows to look at",
+    "promise": "The promise in full",
+    "made": "How the model was made",
+}
 
 
 def render(document: Mapping[str, Any]) -> str:
     """Return the page of a document: text and tables stand in it, a script adds plots and what moves."""
     own = cast(Document, document)
-    words, found, data = STATUS[own["status"]], None, None
+
+    def amount(value: float | None) -> str:
+        return f"{or_infinite(value)}{NO_BREAK}{own['unit']}".rstrip(NO_BREAK)
+
+    words, found, data = _status(own), None, None
     if own["audit"] is not None:
-        found = found_view(cast(Checked, own))
+        found = found_view(cast(Checked, own), amount)
         data = _data(cast(Checked, own), found["words"])
     view = {
-        "title": f"{level_name(own['level'])} prediction intervals for {own['response']}",
+        "title": own["title"] or f"{level_name(own['level'])} {_bounds(own)} for {own['response']}",
         "status": words,
         "sentence": own["sentence"].removeprefix(f"{words}: "),
+        "steps": steps(_findings(own)),
+        "sections": _sections(own, found),
         "own": own,
         "found": found,
+        "groups": promised_view(own, amount),
         "digits": DIGITS,
+        "amount": amount,
     }
-    return rendered("report.html", view, script=asset("page.js"), data=data)
+    return rendered("report.html", view, script=script(), data=data)
+
+
+def script() -> str:
+    """Return the page's script: its files, one after the other, in a scope of their own."""
+    return "\n".join(["(() => {", '"use strict";', *map(asset, SCRIPTS), "})();"])
 
 
 def write_report(document: Mapping[str, Any], path: Path) -> Path:
@@ -46,14 +78,73 @@ def write_report(document: Mapping[str, Any], path: Path) -> Path:
     return Path(path)
 
 
+def _status(own: Document) -> str:
+    """Return the verdict in a few words. Of infinite intervals there is nothing to judge."""
+    if own["calibration"]["infinite"]:
+        return UNUSABLE
+    return STATUS[own["status"]]
+
+
+def _sections(own: Document, found: dict[str, Any] | None) -> list[tuple[str, str]]:
+    """Return the sections that have something to show, by their templates and titles."""
+    shown = {"promise", "made"} | ({"groupwise"} if own["promised_groups"] else set())
+    if found is not None and own["calibration"]["infinite"]:
+        shown |= {"drift"}
+    elif found is not None:
+        shown |= {"outcomes", "width", "groups", "levels", "drift", "rows"}
+        shown |= {name for name in ("examples",) if found[name]}
+    if own["explained"] is not None:
+        shown.add("explained")
+    return [(name, title) for name, title in SECTIONS.items() if name in shown]
+
+
+def _findings(own: Document) -> Findings:
+    """Return what the advice follows from."""
+    calibration = own["calibration"]
+    known: dict[str, Any] = {
+        "status": own["status"],
+        "level": calibration["level"],
+        "calibration_rows": calibration["rows"],
+        "infinite": calibration["infinite"],
+        "rows_needed": calibration["needed"],
+        "python_only": own["python_only"],
+        "promised_groups": tuple(map(promised_group, lines_of(own))),
+    }
+    if own["audit"] is not None:
+        first = own["audit"]["levels"][0]
+        known |= {
+            "reason": own["audit"]["reason"],
+            "more_rows": own["audit"]["more_rows"],
+            "highest_level": _highest_level(own["audit"]),
+            "above": first["covered"] > first["high"],
+            "groups": sum(len(family["strata"]) for family in own["audit"]["families"]),
+            "low_groups": low_groups(cast(Checked, own)),
+            "one_width": has_one_width(cast(Checked, own)),
+            "drifted": tuple(own["audit"]["drift"]["drifted"]),
+        }
+    return Findings(**known)
+
+
+def _highest_level(audit: AuditPart) -> float | None:
+    """Return the highest level with finite intervals, as far as the curve knows."""
+    return audit["curve"]["levels"][-1] if audit["curve"] is not None else None
+
+
 def _data(own: Checked, words: list[dict[str, str]]) -> dict[str, Any]:
     """Return what the script needs."""
     return {
         "response": own["response"],
+        "unit": own["unit"],
         "n": own["audit"]["n"],
         "rows": own["rows"],
         "curve": own["audit"]["curve"] if words else None,
         "widths": own["widths"],
         "table_rows": max(len(own["rows"]["widest"]), len(own["rows"]["missed"])),
         "words": words,
+        "groups": promised_csv(cast(Document, own)),
     }
+
+
+def _bounds(own: Document) -> str:
+    side = own.get("side", "both")
+    return "prediction intervals" if side == "both" else f"{side} bounds"

@@ -11,12 +11,15 @@ from collections.abc import Mapping
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from guardband.words import chance, level_name, number, percent
+from guardband.markup import environment
+from guardband.words import number
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 
 def rendered(template: str, view: Mapping[str, Any], *, script: str = "", data: Any = None) -> str:
@@ -53,8 +56,6 @@ def _hash(text: str) -> str:
 
 @cache
 def _environment() -> Environment:
-    made = Environment(loader=PackageLoader("guardband.report"), autoescape=True, undefined=StrictUndefined)
-    made.trim_blocks = made.lstrip_blocks = made.keep_trailing_newline = True
-    made.filters |= {"number": or_infinite, "percent": percent, "level": level_name, "chance": chance}
-    made.filters["count"] = "{:,}".format
+    made = environment("guardband.report")
+    made.filters["number"] = or_infinite
     return made

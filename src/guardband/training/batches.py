@@ -204,11 +204,11 @@ class LoaderBatches:
             rows = {len(t) for t in tensors}
             if rows != {len(y)}:
                 found = ", ".join(map(str, sorted(rows)))
-                raise ValueError(f"A loader's x and y must have as many rows, found {found} and {len(y)}.")
+                raise ValueError(f"A loader's x and y must have the same number of rows, found {found} and {len(y)}.")
             yield tuple(t.to(self.device, non_blocking=True) for t in (*tensors, y))
             empty = False
         if empty:
-            raise ValueError("The loader must give at least one batch in every pass, found none.")
+            raise ValueError("The loader gave no batch. Pass one that gives its batches anew in every pass.")
 
     def batch(self, *pieces: Tensor) -> Batch:
         """Return the pair as a batch."""

@@ -70,7 +70,7 @@ class _Run:
         self._keeper = Keeper(job.networks)
         if reason is not None:
             warn(
-                f"{len(job.networks)} networks cannot be stacked and train one after another: {reason}",
+                f"{len(job.networks)} networks cannot be trained together, and are trained one after another: {reason}",
                 SlowTrainingWarning,
             )
         if engine == "seeded" and job.device.type == "cuda":

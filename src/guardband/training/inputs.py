@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
 Inputs = Any
 """A tensor, a tuple or list of inputs for ``network(*inputs)``, or a mapping of them for ``network(**inputs)``."""
 
 
-def call(network: nn.Module, inputs: Inputs) -> Any:
+def call(network: Callable[..., Any], inputs: Inputs) -> Any:
     """Return what the network puts out for a batch."""
     if isinstance(inputs, Mapping):
         return network(**inputs)
@@ -44,8 +44,7 @@ def split_target(item: Any, target: str) -> tuple[Inputs, Tensor]:
     if isinstance(item, Mapping):
         if target not in item:
             raise ValueError(
-                f"A batch that is a mapping must hold the responses under {target!r}, found {list(item)}: name them by "
-                "target=..."
+                f"A batch has no entry {target!r} for y, found {list(item)}. Name the entry that holds y by target=..."
             )
         inputs: Inputs = {name: own for name, own in item.items() if name != target}
         y = item[target]

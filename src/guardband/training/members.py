@@ -86,8 +86,8 @@ def member_losses(outputs: Tensor, batch: Batch, loss: LossFunction) -> Tensor:
     losses = loss(outputs, batch.y) if batch.weight is None else loss(outputs, batch.y, batch.weight)
     if losses.shape != outputs.shape[:1]:
         raise ValueError(
-            f"A loss must give one number per network, a mean over the last axis: of outputs {tuple(outputs.shape)} "
-            f"and responses {tuple(batch.y.shape)} it made {tuple(losses.shape)}, not {tuple(outputs.shape[:1])}."
+            f"A loss must give one number per network, a mean over the last axis. For outputs {tuple(outputs.shape)} "
+            f"and y {tuple(batch.y.shape)} it gave {tuple(losses.shape)}, not {tuple(outputs.shape[:1])}."
         )
     return losses
 

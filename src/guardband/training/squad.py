@@ -66,7 +66,7 @@ class Squad:
         self._job, recipe = job, job.recipe
         self.members = job.members()
         if not self.members.parameters():
-            raise ValueError("A network must have parameters to train, found none.")
+            raise ValueError("The network has no parameters to train. Pass one that has some.")
         self._adam = Adam(self.members.parameters(), self.members.flat())
         self._source = job.source()
         self._step = Step(

@@ -171,7 +171,7 @@ def test_ctrl_c_leaves_finished_cells_and_says_how_to_go_on(tmp_path):
     process.send_signal(signal.SIGINT)
     told, trouble = process.communicate(timeout=300)
     assert process.returncode == 130, trouble
-    assert "The same command goes on" in told
+    assert "To continue, give the same command again" in told
     assert "Traceback" not in trouble
 
 
@@ -252,4 +252,4 @@ def test_all_leaves_out_what_needs_a_login_and_says_so(tmp_path, monkeypatch):
     command = ["reproduce", "all", "--quick", "-o", str(tmp_path / "out"), "--data-dir", str(tmp_path / "none")]
     result = CliRunner().invoke(app, command)
     assert result.exit_code == 0, result.output
-    assert "Left out: house. The house data is absent" in " ".join(result.output.split())
+    assert "Skipped house: The house data is absent" in " ".join(result.output.split())

@@ -373,7 +373,7 @@ WHY: dict[Callable[[Tables], Claim], str] = {
         "bounds over-fit (see qreg-un's coverage), and the scale that makes up for it stretches every interval; cqr, "
         "which adds a constant in its place, is shorter on the images, house and traffic. With the full encoding "
         "conf-nn is shorter than conf-fw on bike, as short on house and longer on traffic. On the images the setting "
-        "ours makes conf-nn shorter than anything in the setting paper, but no rival was trained by that recipe."
+        "“ours” makes conf-nn shorter than anything in the setting “paper”, but no rival was trained by that recipe."
     ),
     _accuracy: (
         "Only house has a larger error, where each day has a dummy and the network over-fits. With the full encoding "
@@ -385,10 +385,10 @@ WHY: dict[Callable[[Tables], Claim], str] = {
         "network that is trained as long as the paper's is therefore another network: see the setting 100 passes."
     ),
     _bayes: (
-        "The printed Gaussian network is far less accurate than the others on bike; ours, with clipped gradients, is "
-        "as accurate, and then bayes is as short as conf-nn. With hundreds of columns, or with a few rows far from "
-        "all others, ours is unstable at a rate of 0.01 without weight decay: see the images and traffic. neg-ll, the "
-        "same network with a weight decay chosen on D2, is not."
+        "The printed Gaussian network is far less accurate than the others on bike. guardband's, with clipped "
+        "gradients, is as accurate, and then bayes is as short as conf-nn. With hundreds of columns, or with a few "
+        "rows far from all others, it is unstable at a rate of 0.01 without weight decay: see the images and traffic. "
+        "neg-ll, the same network with a weight decay chosen on the calibration rows, is not."
     ),
 }
 """Why we disagree, where we do in the full run."""

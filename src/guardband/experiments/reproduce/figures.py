@@ -40,7 +40,7 @@ TITLES = {
 ROWS = {"bike": "Bike Share", "boneage": "Bone Age", "house": "House Price (log)", "traffic": "Traffic"}
 BOXES = {
     "paper": "the encoding that comes closest to the paper's, epochs by cross-validation",
-    "100 passes": "the same encoding, 100 passes over D1 whatever cross-validation says",
+    "100 passes": "the same encoding, 100 passes over the training rows whatever cross-validation says",
     "full": "the full encoding, epochs by cross-validation",
 }
 """The settings of Figure 2, in words."""
@@ -129,7 +129,7 @@ def _curves(tables: Tables, wanted: list[tuple[str, str, str]]) -> Figure | None
                 theirs.plot(curve["x"], curve["value"], label=method, **STYLES[method])
             _alike(ours, theirs, measure, SIGNAL)
             size = "" if name == "1" else f", {name.removeprefix('S2 ')}"
-            ours.set_title(f"{TITLES[measure]}: ours{size}")
+            ours.set_title(f"{TITLES[measure]}: guardband{size}")
             theirs.set_title(f"{TITLES[measure]}: printed{size}")
     axes[0][0].legend(frameon=False, fontsize=7, ncols=2)
     return figure
@@ -206,8 +206,8 @@ def _sizes(tables: Tables) -> Figure | None:
             curve = _of(printed("curves"), figure="S1", measure=measure, method=method)
             ours.plot(mean.index, mean, label=method, **STYLES[method])
             theirs.plot(curve["x"], curve["value"], label=method, **STYLES[method])
-        _alike(ours, theirs, measure, "rows of D1 and D2")
-        ours.set_title(f"{TITLES[measure]}: ours")
+        _alike(ours, theirs, measure, "training and calibration rows")
+        ours.set_title(f"{TITLES[measure]}: guardband")
         theirs.set_title(f"{TITLES[measure]}: printed")
     axes[0][0].legend(frameon=False, fontsize=7, ncols=2)
     return figure
@@ -228,7 +228,7 @@ def _depths(tables: Tables) -> Figure | None:
             ours.plot(mean.index, mean, label=setting, **STYLES[setting])
             theirs.plot(curve["x"], curve["value"], label=setting, **STYLES[setting])
         _alike(ours, theirs, measure, SIGNAL)
-        ours.set_title(f"{TITLES[measure]}: ours")
+        ours.set_title(f"{TITLES[measure]}: guardband")
         theirs.set_title(f"{TITLES[measure]}: printed")
     axes[0][0].legend(frameon=False, fontsize=7)
     return figure
@@ -257,7 +257,7 @@ def _convergence(tables: Tables) -> Figure | None:
         panel.plot(mean.index, mean, "-", color=STYLES[method]["color"])
         panel.axhline(goal, color="tab:red", lw=0.6)
         panel.set_title(title)
-        panel.set_xlabel("rows of D1 and D2")
+        panel.set_xlabel("training and calibration rows")
         panel.spines[["top", "right"]].set_visible(False)
     return figure
 

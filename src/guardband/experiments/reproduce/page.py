@@ -19,12 +19,15 @@ if TYPE_CHECKING:
     import pandas as pd
 
 CAPTIONS = {
-    "figure-1": ("Figure 1", "Artificial data, each measure along β'x. Weight decay chosen on D1 (setting “tuned”)."),
+    "figure-1": (
+        "Figure 1",
+        "Artificial data, each measure along β'x. Weight decay chosen on the training rows (setting “tuned”).",
+    ),
     "figure-1-plain": (
         "Figure 1, no weight decay",
         "The same without weight decay, as in the paper (setting “plain”).",
     ),
-    "figure-S1": ("Figure S1", "The same measures against the number of rows of D1 and D2."),
+    "figure-S1": ("Figure S1", "The same measures against the number of training and calibration rows."),
     "figure-S2": ("Figure S2", "Figure 1 on fewer rows."),
     "figure-S3": ("Figure S3", "conf-nn with one or two hidden layers, absolute or squared loss."),
     "convergence": ("As the data grow", "conf-nn's scale, pav's level and the network's distance from the quantiles."),
@@ -110,7 +113,7 @@ def _beside(name: str, comparison: pd.DataFrame) -> list[Folded]:
 def _boxes(name: str, own: pd.DataFrame) -> Folded:
     order = sorted(own.index, key=lambda i: (own["measure"][i], METHODS.index(own["method"][i])))
     rows = [(own["measure"][i], own["method"][i], *_numbers(own.loc[i])) for i in order]
-    return f"{name}: printed, ours, difference", ("measure", "method", *NUMBERS), rows
+    return f"{name}: printed, guardband, difference", ("measure", "method", *NUMBERS), rows
 
 
 def _points(name: str, own: pd.DataFrame) -> Folded:
@@ -118,7 +121,7 @@ def _points(name: str, own: pd.DataFrame) -> Folded:
         (row["measure"], row["method"], f"{row['x']:g}", *_numbers(row), "" if row["measured"] else "interpolated")
         for _, row in own.iterrows()
     ]
-    return f"{name}: printed, ours, difference", ("measure", "method", "x", *NUMBERS, "printed curve"), rows
+    return f"{name}: printed, guardband, difference", ("measure", "method", "x", *NUMBERS, "printed curve"), rows
 
 
 def _numbers(row: pd.Series[Any]) -> tuple[str, ...]:

@@ -1,0 +1,106 @@
+"""The k-th smallest score of each of several groups, without sorting the rows of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guardband.bands.ranks import order_statistic
+from guardband.calibration.group_patterns import FEW_PATTERNS, Codes, Patterns
+from guardband.calibration.summary import Array
+
+MANY_ROWS = 50_000
+"""With more rows, those far from the score that is wanted are only counted."""
+SAMPLE = 20_000
+DEVIATIONS = 6
+"""So many standard deviations of a sample's rank to each side are looked at."""
+
+
+@dataclass(frozen=True, eq=False)
+class GroupScores:
+    """The scores of rows ``(n,)`` that belong to groups ``(n, J)``; ``number`` is how many rows a group has, ``(G,)``.
+
+    ``patterns`` is None if there are more than can be told apart. ``members`` says which groups each pattern has,
+    ``(P, G)``, and ``pattern`` which of these a row has; None if that is not needed or cannot be said.
+    """
+
+    scores: Array
+    codes: Codes
+    patterns: Patterns | None
+    number: NDArray[np.int64]
+    pattern: NDArray[np.intp] | None
+    members: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, scores: Array, codes: Codes, groups: int) -> GroupScores:
+        """Return the scores of groups."""
+        patterns = Patterns.of(codes, groups)
+        if len(scores) > MANY_ROWS and patterns is not None and patterns.number <= FEW_PATTERNS:
+            seen, counts, own = patterns.counted(patterns.keys(codes))
+            if seen[0] >= 0:
+                members = patterns.members(seen)
+                return cls(scores, codes, patterns, counts @ members.astype(np.int64), own, members)
+        number = np.zeros(groups, dtype=np.int64)
+        for column in codes.T:
+            number += np.bincount(column[column >= 0], minlength=groups)
+        return cls(scores, codes, patterns, number, None, np.empty((0, groups), dtype=bool))
+
+    def infinite(self) -> NDArray[np.int64]:
+        """Return how many scores of each group are infinite, ``(G,)``."""
+        rows = np.flatnonzero(self.scores == np.inf)
+        own = self.codes[rows]
+        return np.bincount(own[own >= 0], minlength=len(self.number))
+
+    def smallest(self, ranks: NDArray[np.int64]) -> Array:
+        """Return the k-th smallest scores of each group, infinite where there are fewer, ``(G, L) -> (G, L)``."""
+        if self.pattern is None:
+            return self._each(ranks, self.scores, self.codes, np.zeros_like(self.number))
+        low, high = self._between(ranks)
+        below = np.bincount(self.pattern[self.scores < low], minlength=len(self.members)) @ self.members.astype(int)
+        kept = np.flatnonzero((self.scores >= low) & (self.scores <= high))
+        out = self._each(ranks, self.scores[kept], self.codes[kept], below)
+        wrong = np.isnan(out).any(axis=1)
+        if wrong.any():
+            every = self._each(ranks, self.scores, self.codes, np.zeros_like(below))
+            out[wrong] = every[wrong]
+        return out
+
+    def _between(self, ranks: NDArray[np.int64]) -> tuple[float, float]:
+        """Return between which scores all that are wanted probably lie, by a sample of the rows."""
+        every = slice(None, None, len(self.scores) // SAMPLE)
+        scores, codes = self.scores[every], self.codes[every]
+        limits = [np.inf, -np.inf]
+        for group, rows in rows_of_groups(codes):
+            own = np.sort(scores[rows])
+            shares = np.minimum(ranks[group] / self.number[group], 1)
+            slack = DEVIATIONS * np.sqrt(shares * (1 - shares) * len(own)) + 2
+            first = np.floor(shares * len(own) - slack).min()
+            last = np.ceil(shares * len(own) + slack).max()
+            limits[0] = min(limits[0], own[int(first)] if first >= 0 else -np.inf)
+            limits[1] = max(limits[1], own[int(last)] if last < len(own) else np.inf)
+        return limits[0], limits[1]
+
+    def _each(self, ranks: Any, scores: Array, codes: Codes, below: NDArray[np.int64]) -> Array:
+        """Return the scores among some rows, of which so many are ``below``; nan if the rank is not among them."""
+        out = np.full(ranks.shape, np.nan)
+        out[ranks > self.number[:, None]] = np.inf
+        for group, rows in rows_of_groups(codes):
+            own = scores[rows]
+            for i, rank in enumerate(ranks[group] - below[group]):
+                if ranks[group, i] <= self.number[group] and 1 <= rank <= len(own):
+                    out[group, i] = order_statistic(own, int(rank))
+        return out
+
+
+def rows_of_groups(codes: Codes) -> Iterator[tuple[int, NDArray[np.intp]]]:
+    """Give each group that has rows, and these; a group belongs to one column."""
+    for column in codes.T:
+        order = np.argsort(column, kind="stable")
+        groups, starts = np.unique(column[order], return_index=True)
+        for group, rows in zip(groups, np.split(order, starts[1:]), strict=True):
+            if group >= 0:
+                yield int(group), rows

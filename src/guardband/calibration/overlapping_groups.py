@@ -1,0 +1,301 @@
+"""Thresholds for groups that overlap, exact on average for each of them (Gibbs, Cherian & Candès 2023).
+
+A row belongs to some of G groups: its pattern, a vector phi of zeros and ones. The threshold of a new row with pattern
+phi comes from a quantile regression of the scores on their patterns, to which the new row is added with a score that
+grows without end. It depends on phi alone, so there is one problem for each pattern. In its dual form, with a weight
+for each calibration row,
+
+    maximise  sum_i eta_i score_i   where  sum_i eta_i phi_i = -level phi  and  level - 1 <= eta_i <= level.
+
+Scores below the threshold of their pattern have the least weight, those above it the largest. The multipliers b of the
+G equations give the thresholds phi b. Groups that do not overlap get the thresholds of their own ranks.
+
+The problems differ in one row of n, so all solutions are near the one without a new row. Rows far from that keep their
+side, and only points near it are looked at. A solution counts if no row that was left out is on the wrong side of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guardband.calibration.pattern_paths import Followed, Points, Solutions, follow
+from guardband.calibration.pattern_programs import programmed_thresholds
+
+Array = NDArray[np.float64]
+Patterns = NDArray[np.bool_]
+Rows = NDArray[np.intp]
+
+SAMPLE = 20_000
+"""With more rows, a first guess comes from so many of them."""
+WINDOW = 0.06
+"""The share of all rows, those nearest to the guess, that a better one is found from."""
+STEPS = 12
+ROWS_AT_A_TIME = 2**14
+NEAR = 24
+"""So many points for each group are looked at first, and four times as many whenever they were too few."""
+MOST_POINTS = 2**15
+"""With so many points, linear programs are quicker."""
+MOST_ENTRIES = 2**21
+"""So many numbers are in one array at most: patterns are solved for in lots."""
+PIVOTS = 60
+"""So many pivots for each group are enough, unless many scores are equal."""
+WHOLE = 8
+"""The smallest patterns are looked at whole, if together they have at most so many times as many rows."""
+FAR = 1e4
+"""So many times farther than the farthest finite score an infinite one is taken to be."""
+GOLDEN = (5**0.5 - 1) / 2
+NOT_WHOLE = 1e-6
+ROUNDING = 1e-12
+"""How far numbers may be from exact, relative to the scores that they come from."""
+
+
+def pattern_thresholds(scores: Array, pattern: Rows, patterns: Patterns, level: Fraction, asked: Patterns) -> Array:
+    """Return the threshold of each asked pattern, ``(n,), (n,), (P, G), level, (Q, G) -> (Q,)``.
+
+    ``pattern`` says which row of ``patterns`` a calibration row has. With too few rows, a threshold is infinite.
+
+    >>> scores, halves = np.arange(1.0, 20.0), np.arange(19) % 2
+    >>> apart = np.array([[True, False], [False, True]])
+    >>> pattern_thresholds(scores, halves, apart, Fraction(4, 5), apart).tolist()
+    [17.0, 16.0]
+    """
+    out = np.full(len(asked), np.inf)
+    used = np.bincount(pattern, minlength=len(patterns)) > 0
+    columns, spread = _independent(patterns[used].astype(np.float64))
+    new = asked.astype(np.float64)
+    # A pattern that is no combination of those of calibration rows has weights that nothing balances.
+    solvable = np.flatnonzero(np.abs(new[:, columns] @ spread - new).max(axis=1, initial=0) < NOT_WHOLE)
+    if not len(columns) or not len(solvable):
+        return out
+    problems = _Problems(scores, pattern, patterns[:, columns].astype(np.float64), level)
+    found = problems.thresholds(new[np.ix_(solvable, columns)])
+    lost = np.isnan(found)
+    if lost.any():
+        found[lost] = programmed_thresholds(scores, pattern, patterns, level, asked[solvable[lost]])
+    out[solvable] = found
+    return out
+
+
+def _independent(phi: Array) -> tuple[Rows, Array]:
+    """Return columns that all others are combinations of, ``(r,)``, and the combinations, ``(r, G)``."""
+    from scipy.linalg import qr
+
+    diagonal, order = qr(phi, mode="r", pivoting=True)
+    sizes = np.abs(np.diag(diagonal))
+    rank = int((sizes > NOT_WHOLE * max(1.0, sizes.max(initial=0))).sum())
+    columns: Rows = np.sort(order[:rank])
+    return columns, np.asarray(np.linalg.lstsq(phi[:, columns], phi, rcond=None)[0], dtype=np.float64)
+
+
+class _Problems:
+    """The rows of all problems, which differ in the new row alone.
+
+    ``centre`` is near all solutions, ``rows`` are the rows near it, and ``gaps`` how far their scores are above it.
+    """
+
+    def __init__(self, scores: Array, pattern: Rows, phi: Array, level: Fraction) -> None:
+        self.scores, self.pattern, self.phi = scores, pattern, phi
+        # Weights are multiplied by the level's denominator: the equations then hold between whole numbers.
+        self.most, self.least = float(level.numerator), float(level.numerator - level.denominator)
+        self.counts = np.bincount(pattern, minlength=len(phi))
+        every = slice(None, None, max(1, len(scores) // SAMPLE))
+        sample, own = scores[every], pattern[every]
+        start = self._first(sample, own, float(level))
+        start = start + self._improved(sample - (phi @ start)[own], own, np.zeros(phi.shape[1]))
+        self._look_at(start)
+
+    def thresholds(self, new: Array) -> Array:
+        """Return the threshold of each new pattern, ``(Q, r) -> (Q,)``; nan stands for what was not found."""
+        out = np.full(len(new), np.nan)
+        left, take = np.arange(len(new)), NEAR * (self.phi.shape[1] + 2)
+        while len(left):
+            found = self._solved(new[left], take)
+            if found is not None:
+                out[left] = found
+            if take >= min(len(self.scores), MOST_POINTS):
+                break
+            left, take = left[np.isnan(out[left])], 4 * take
+        return out
+
+    # ------------------------------------------------------------------------ a guess, from many rows
+
+    def _first(self, scores: Array, pattern: Rows, level: float) -> Array:
+        """Return what is nearest to the quantiles of each pattern apart, by least squares."""
+        order = np.lexsort((scores, pattern))
+        counts = np.bincount(pattern, minlength=len(self.phi))
+        has = counts > 0
+        place = (np.cumsum(counts) - counts)[has] + np.minimum((level * counts[has]).astype(int), counts[has] - 1)
+        quantiles = scores[order][place]
+        usable = np.isfinite(quantiles)
+        root = np.sqrt(counts[has][usable])
+        out: Array = np.linalg.lstsq(self.phi[has][usable] * root[:, None], quantiles[usable] * root, rcond=None)[0]
+        return out
+
+    def _improved(self, gaps: Array, pattern: Rows, fixed: Array) -> Array:
+        """Return how far to move to where weights nearly balance, by Newton's method.
+
+        ``fixed`` is the sum of the weights of all rows that are not among these.
+        """
+        phi, r = self.phi, self.phi.shape[1]
+        counts = np.bincount(pattern, minlength=len(phi))
+        guess = best = np.zeros(r)
+        least, share, slow = np.inf, 0.2, 0
+        for _ in range(STEPS):
+            gap = gaps - (phi @ guess)[pattern]
+            below = np.bincount(pattern[gap <= 0], minlength=len(phi))
+            excess = fixed + (self.least * below + self.most * (counts - below)) @ phi
+            size = float(np.abs(excess).sum()) / (self.most - self.least)
+            slow = slow + 1 if size > least / 2 else 0
+            if size < least:
+                best, least = guess, size
+            if size <= r or slow > 1:
+                break
+            distance = np.abs(gap)
+            wanted = min(len(gap), max(int(share * len(gap)), 16 * r)) - 1
+            width = float(np.partition(distance, wanted)[wanted])
+            if not 0 < width < np.inf:
+                break
+            density = np.bincount(pattern[distance <= width], minlength=len(phi)) / (2 * width)
+            curvature = (phi.T * (density * (self.most - self.least))) @ phi
+            guess = guess + np.linalg.lstsq(curvature, excess, rcond=1e-10)[0]
+            share *= 0.5
+        return best
+
+    def _look_at(self, centre: Array) -> None:
+        """Keep the rows near a guess, and move it to where all rows nearly balance."""
+        every = slice(None, None, max(1, len(self.scores) // SAMPLE))
+        for share in (WINDOW, WINDOW, 2 * WINDOW, 4 * WINDOW, 1.0):
+            sample = np.abs(self.scores[every] - (self.phi @ centre)[self.pattern[every]])
+            nearest = int(share * (len(sample) - 1))
+            window = float(np.partition(sample, nearest)[nearest])
+            if share == 1 or len(self.scores) <= SAMPLE or not 0 < window < np.inf:
+                window = np.inf
+            rows, gaps, above = self._within(centre, window)
+            own = self.pattern[rows]
+            kept = np.bincount(own, minlength=len(self.phi))
+            moved = self._improved(gaps, own, self._sum(above, self.counts - above - kept))
+            shift, centre = self.phi @ moved, centre + moved
+            self.reach = window - float(np.abs(shift).max())
+            """All rows at least so near to the centre are among those kept."""
+            if self.reach > window / 16 or window == np.inf:
+                break
+        self.centre, self.rows, self.gaps = centre, rows, gaps - shift[own]
+        self.above = above + np.bincount(own[self.gaps > 0], minlength=len(self.phi))
+
+    def _within(self, centre: Array, window: float) -> tuple[Rows, Array, Rows]:
+        """Return the rows near a guess, how far they are above it, and how many of each pattern are farther above.
+
+        A block of rows at a time, which stays in the cache.
+        """
+        at, above = self.phi @ centre, np.zeros(len(self.phi), dtype=np.intp)
+        rows, gaps = [], []
+        for first in range(0, len(self.scores), ROWS_AT_A_TIME):
+            own = self.pattern[first : first + ROWS_AT_A_TIME]
+            gap = self.scores[first : first + ROWS_AT_A_TIME] - at.take(own)
+            near = np.flatnonzero(np.abs(gap) <= window)
+            rows.append(near + first)
+            gaps.append(gap[near])
+            above += np.bincount(own[gap > window], minlength=len(above))
+        return np.concatenate(rows), np.concatenate(gaps), above
+
+    def _sum(self, above: Rows, below: Rows) -> Array:
+        """Return the sum of the weights of so many rows of each pattern."""
+        out: Array = (self.most * above + self.least * below) @ self.phi
+        return out
+
+    # ------------------------------------------------------------------------ solutions, from few points
+
+    def _solved(self, new: Array, take: int) -> Array | None:
+        """Return thresholds from so many rows near the guess; nan where they do not suffice."""
+        chosen = self._chosen(take)
+        if chosen is None:
+            return None
+        rows, reach = chosen
+        points, scores, fixed = self._points(rows)
+        base = self._base(points, fixed)
+        if base is None:
+            return None
+        out, r = np.empty(len(new)), self.phi.shape[1]
+        lot = max(1, MOST_ENTRIES // max(len(scores), r * r))
+        for first in range(0, len(new), lot):
+            asked = new[first : first + lot]
+            found = follow(points, base.repeated(len(asked)), -self.most * asked, PIVOTS * r)
+            out[first : first + lot] = self._read(points, scores, found, asked, reach)
+        return out
+
+    def _chosen(self, take: int) -> tuple[Rows, Array] | None:
+        """Return the rows nearest to the centre, and how near all other rows of each pattern are not, ``(P,)``.
+
+        The patterns that have the fewest rows are taken whole: their thresholds move farthest.
+        """
+        if take >= len(self.scores):
+            return np.arange(len(self.scores)), np.full(len(self.phi), np.inf)
+        near = np.abs(self.gaps)
+        if take >= len(near):
+            return None
+        limit = float(np.partition(near, take)[take])
+        if limit > self.reach or not np.isfinite(limit):
+            return None
+        rows, reach = self.rows[near <= limit], np.full(len(self.phi), limit)
+        order = np.argsort(self.counts, kind="stable")
+        few = order[(np.cumsum(self.counts[order]) <= WHOLE * take) & (4 * self.counts[order] <= take)]
+        if self.counts[few].any():
+            whole = np.zeros(len(self.phi), dtype=bool)
+            whole[few] = True
+            reach[few] = np.inf
+            rows = np.concatenate([rows[~whole[self.pattern[rows]]], np.flatnonzero(whole[self.pattern])])
+        return rows, reach
+
+    def _points(self, rows: Rows) -> tuple[Points, Array, Array]:
+        """Return equal rows as points, the score of each, and the sum of the weights of all other rows."""
+        pattern, scores = self.pattern[rows], self.scores[rows]
+        gaps = scores - (self.phi @ self.centre)[pattern]
+        kept, above = (np.bincount(own, minlength=len(self.phi)) for own in (pattern, pattern[gaps > 0]))
+        fixed = self._sum(self.above - above, self.counts - self.above - kept + above)
+        order = np.lexsort((scores, pattern))
+        own, score = pattern[order], scores[order]
+        first = np.flatnonzero(np.r_[True, (own[1:] != own[:-1]) | (score[1:] != score[:-1])])
+        gap, finite = gaps[order][first], np.isfinite(score[first])
+        size = float(np.abs(gap[finite]).max(initial=0)) or 1.0
+        # Infinite scores are farther away than any finite solution; equal ones are told apart by more than rounding,
+        # or pivots could go in circles.
+        gap = np.where(finite, gap, np.sign(gap) * FAR * size)
+        gap = gap + ROUNDING * (size + float(np.abs(self.phi @ self.centre).max())) * (np.arange(len(gap)) * GOLDEN % 1)
+        count = np.diff(np.r_[first, len(order)]).astype(np.float64)
+        return Points(gap, self.phi[own[first]], count, self.least, self.most), score[first], fixed
+
+    def _base(self, points: Points, fixed: Array) -> Solutions | None:
+        """Return the solution without a new row."""
+        basis = points.basis_near(np.argsort(np.abs(points.score), kind="stable"))
+        if basis is None:
+            return None
+        start = Solutions.through(points, basis)
+        found = follow(points, start, -(fixed + start.total(points)), 4 * PIVOTS * self.phi.shape[1])
+        if not found.ended[0]:
+            return None
+        return replace(Solutions.through(points, found.basis[0]), weight=found.weight)
+
+    def _read(self, points: Points, scores: Array, found: Followed, asked: Array, reach: Array) -> Array:
+        """Return the thresholds of solutions that hold for all rows."""
+        matrix = points.phi[found.basis]
+        b = np.linalg.solve(matrix, points.score[found.basis][:, :, None])[:, :, 0]
+        shares = np.linalg.solve(matrix.transpose(0, 2, 1), asked[:, :, None])[:, :, 0]
+        whole = np.round(shares)
+        shares = np.where(np.abs(shares - whole) < NOT_WHOLE, whole, shares)
+        own = np.where(shares == 0, 0.0, scores[found.basis])
+        endless = found.endless | np.isinf(own).any(axis=1)
+        out = (shares * np.where(np.isinf(own), 0.0, own)).sum(axis=1)
+        # A threshold that is a score, but for rounding, is that score: the row that it belongs to is inside.
+        order = np.sort(scores)
+        at = np.minimum(np.searchsorted(order, out), len(order) - 1)
+        for near in (order[np.maximum(at - 1, 0)], order[at]):
+            with np.errstate(invalid="ignore"):
+                out = np.where(np.abs(near - out) <= ROUNDING * np.abs(own).max(axis=1), near, out)
+        moved = b @ self.phi.T
+        holds = found.ended & (moved <= reach).all(axis=1) & (moved >= -reach).all(axis=1)
+        out[endless] = np.inf
+        return np.where(holds | (endless & np.isinf(reach).all()), out, np.nan)

@@ -1,0 +1,43 @@
+"""Rows with known true values, read for the model or the rule that they judge."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from guardband.cli.console import Speaker
+from guardband.cli.labelled import Labelled, read_labelled
+from guardband.cli.model_columns import load_for_tables
+from guardband.cli.options import columns_in, need_column, need_roles
+from guardband.cli.provenance import target_of
+from guardband.cli.stream import Inputs
+
+if TYPE_CHECKING:
+    from guardband.cli.model_columns import Model
+    from guardband.data.disk import DiskTable
+
+
+def read_judged(
+    model_path: Path,
+    disk: DiskTable,
+    target: str | None,
+    report_by: str | None,
+    time: str | None,
+    split_by: list[str],
+    device: str,
+    speaker: Speaker,
+) -> tuple[Model, Labelled]:
+    """Return the model in a file, and the rows of a table that judge it."""
+    with speaker.doing(f"Loading {model_path}"):
+        model = load_for_tables(model_path, device)
+    inputs = Inputs.of(model, disk)
+    own = target_of(model_path, target, list(inputs.kinds), disk.names)
+    need_roles(own, ((report_by, "--report-by"), (time, "--time")), disk.names, disk.label)
+    fixed = model.belonging.keys
+    keys = fixed or tuple(columns_in(split_by, disk.names))
+    for name in keys:
+        need_column(name, disk.names, "--split-by, as when the model was made" if fixed else "--split-by", disk.label)
+    rows = read_labelled(
+        disk, list(inputs.kinds), own, speaker, report_by=report_by, time=time, split_by=keys, kinds=inputs.kinds
+    )
+    return model, rows

@@ -1,0 +1,309 @@
+"""Groups: which ones each row belongs to, by columns of a table, by a function of it, or by labels.
+
+Groups are fixed before calibration: their names, the ranges of numbers and which of them are pooled come from training
+rows, or from the labels that the user brings.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guardband.data.kinds import Kind
+from guardband.data.table import (
+    Column,
+    Table,
+    as_array,
+    categories_from,
+    column_named,
+    is_frame,
+    numbers_from,
+    read_table,
+    take_columns,
+)
+from guardband.words import as_moment, as_written, listed
+
+GroupsBy = str | Sequence[str] | Callable[[Any], Any]
+"""What makes groups: a column, several columns, or a function of the table that returns labels."""
+SmallGroups = Literal["inf", "pool"]
+Codes = NDArray[np.integer[Any]]
+
+NONE, UNKNOWN = -1, -2
+"""Of a column: the row belongs to none of its groups, or has a value that no group is known for."""
+MOST_VALUES = 30
+"""Numbers with more different values than this are put into ranges."""
+BINS = 5
+MANY_GROUPS = 120
+"""Fewer groups have small numbers, eight of which are as large as one."""
+
+
+@dataclass(frozen=True)
+class GroupColumn:
+    """How one column puts rows into groups: one for each of its values, or for each range of numbers.
+
+    ``values`` are text or numbers, or where ranges begin. Behind them come the group of all other values, if some are
+    pooled, and that of missing ones, if it was asked for. Of ``members`` only rows that are true belong to a group.
+    """
+
+    name: str
+    kind: Kind
+    values: tuple[str | float, ...]
+    is_range: bool = False
+    members: bool = False
+    has_pool: bool = False
+    has_missing: bool = False
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The groups, in words."""
+        if self.members:
+            return (self.name,)
+        words = self._ranges() if self.is_range else [self._word(value) for value in self.values]
+        if len(set(words)) < len(words):  # numbers that differ in later digits
+            words = [str(value) for value in self.values]
+        others = (["all other values"] if self.has_pool else []) + (["missing"] if self.has_missing else [])
+        return tuple(f"{self.name} = {word}" for word in [*words, *others])
+
+    def codes(self, column: Column) -> Codes:
+        """Return which of these groups each row belongs to."""
+        other = len(self.values) if self.has_pool else UNKNOWN
+        missing = len(self.values) + self.has_pool if self.has_missing else NONE
+        if self.kind == "category":
+            known: dict[str | None, int] = {str(value): i for i, value in enumerate(self.values)} | {None: missing}
+            return np.array([known.get(cell, other) for cell in categories_from(column)], dtype=np.int64)
+        numbers, starts = numbers_from(column, self.kind), np.array(self.values, dtype=np.float64)
+        if self.members:
+            return np.where(numbers == 1, 0, NONE)
+        if self.is_range:
+            found = np.maximum(np.searchsorted(starts, numbers, side="right") - 1, 0)
+        else:
+            at = np.minimum(np.searchsorted(starts, numbers), max(len(starts) - 1, 0))
+            found = np.where(starts[at] == numbers, at, other) if len(starts) else np.full(len(numbers), other)
+        return np.where(np.isnan(numbers), missing, found)
+
+    def _ranges(self) -> list[str]:
+        starts = [self._word(value) for value in self.values]
+        if len(starts) == 1:
+            return ["any"]
+        middle = [f"{low} to below {high}" for low, high in pairwise(starts[1:])]
+        return [f"below {starts[1]}", *middle, f"{starts[-1]} or more"]
+
+    def _word(self, value: str | float) -> str:
+        if isinstance(value, str):
+            return value
+        if self.kind == "boolean":
+            return "yes" if value else "no"
+        return as_moment(value) if self.kind == "date" else as_written(value)
+
+
+@dataclass(frozen=True, eq=False)
+class Grouping:
+    """All groups, and how rows are put into them.
+
+    ``by`` is what the user named, None if labels are brought for each row.
+    """
+
+    columns: tuple[GroupColumn, ...]
+    by: GroupsBy | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The groups, in words, by their numbers."""
+        return tuple(label for column in self.columns for label in column.labels)
+
+    @property
+    def width(self) -> int:
+        """How many columns make groups: a row belongs to at most one group of each."""
+        return len(self.columns)
+
+    @property
+    def column_names(self) -> list[str]:
+        """The columns of a table that must be there to find the groups of its rows."""
+        return [] if self.by is None else group_names(self.by)
+
+    @property
+    def in_words(self) -> str:
+        """What makes the groups."""
+        return ", ".join(column.name for column in self.columns)
+
+    def of(self, columns: Sequence[Column]) -> Codes:
+        """Return the groups of rows by their numbers, one for each column, ``(n, J)``."""
+        if len(columns) != len(self.columns):
+            raise ValueError(
+                f"groups must have {len(self.columns)} column(s), as before, found {len(columns)}. Pass the same ones."
+            )
+        columns = self._in_order(columns)
+        kind = np.int8 if len(self.names) < MANY_GROUPS else np.int64
+        first, out = 0, np.empty((len(columns[0].values), len(columns)), dtype=kind)
+        for j, (own, column) in enumerate(zip(self.columns, columns, strict=True)):
+            codes = own.codes(column)
+            out[:, j] = np.where(codes >= 0, codes + first, codes)
+            first += len(own.labels)
+        return out
+
+    def of_labels(self, values: Any, n_rows: int) -> Codes:
+        """Return the groups of rows by labels that were brought for them."""
+        array = values if isinstance(values, np.ndarray) else None
+        width = len(self.columns)
+        quick = array is not None and array.dtype == bool and array.flags.c_contiguous and width < MANY_GROUPS
+        if array is None or not quick or array.shape != (n_rows, width) or not all(c.members for c in self.columns):
+            return self.of(columns_of_labels(values, n_rows))
+        # True becomes the number of its column, False NONE, in long runs: ten labels at a time take forty times longer.
+        times = next(size for size in (1000, 100, 10, 1) if n_rows % size == 0)
+        numbers = np.tile(np.arange(1, width + 1, dtype=np.int8), times)
+        out = array.view(np.int8).reshape(-1, times * width) * numbers
+        out -= 1
+        return out.reshape(n_rows, width)
+
+    def _in_order(self, columns: Sequence[Column]) -> Sequence[Column]:
+        """Return several columns in the order of the groups, found by their names if both have names of their own."""
+        own, given = ([column.name for column in some] for some in (self.columns, columns))
+        unnamed = unnamed_columns(len(columns))
+        if len(own) == 1 or own == given or unnamed in (own, given):
+            return columns
+        if sorted(own) != sorted(given):
+            raise ValueError(
+                f"groups must have the columns {listed(own, 10)}, found {listed(given, 10)}. Name them so."
+            )
+        return [columns[given.index(name)] for name in own]
+
+    def to_dict(self) -> list[dict[str, Any]]:
+        """Return the columns for JSON."""
+        return [asdict(column) | {"values": list(column.values)} for column in self.columns]
+
+    @classmethod
+    def from_dict(cls, entries: Sequence[Mapping[str, Any]], by: GroupsBy | None) -> Grouping:
+        """Return the groups that ``to_dict`` described."""
+        return cls(tuple(GroupColumn(**(dict(own) | {"values": tuple(own["values"])})) for own in entries), by)
+
+    def of_rows(self, table: Table, X: Any) -> Codes:
+        """Return the groups of a table's rows; ``X`` is what the user gave."""
+        assert self.by is not None
+        return self.of(group_columns(self.by, table, X))
+
+    def of_rows_of(self, X: Any, n_rows: int) -> Codes:
+        """Return the groups of rows as they were given, if a function says what they are."""
+        assert callable(self.by)
+        return self.of(_labelled_by(self.by, X, n_rows))
+
+
+def learn_groups(
+    columns: Sequence[Column],
+    by: GroupsBy | None = None,
+    *,
+    bins: int = BINS,
+    missing: bool = False,
+    least: int = 0,
+    may_bin: bool = True,
+) -> Grouping:
+    """Return the groups that columns of training rows name; those with fewer rows than ``least`` are pooled.
+
+    Of several columns of truth that a user brings, each is one group, to which the rows belong that are true. Ranges of
+    numbers need training rows: labels of calibration rows alone may not fix them (``may_bin``).
+    """
+    members = (by is None or callable(by)) and len(columns) > 1 and all(c.kind == "boolean" for c in columns)
+    if members:
+        return Grouping(tuple(GroupColumn(column.name, "boolean", (1.0,), members=True) for column in columns), by)
+    every = [_learn(column, bins, missing, least, may_bin) for column in columns]
+    if not sum(len(column.labels) for column in every):
+        raise ValueError("groups names no group at all: every value is missing. Name another column.")
+    return Grouping(tuple(every), by)
+
+
+def group_columns(by: GroupsBy, table: Table, X: Any) -> list[Column]:
+    """Return the columns that make groups, as the user names them: of the table, or what a function returns."""
+    if callable(by):
+        return _labelled_by(by, X, table.n_rows)
+    names = group_names(by)
+    known = {column.name: column for column in table.columns}
+    absent = [name for name in names if name not in known]
+    if absent:
+        raise ValueError(
+            f"X has no column {absent[0]!r}, as groups asks for. Its columns are {listed(table.names, 10)}. Name one "
+            "of them, or pass a function of X."
+        )
+    return [known[name] for name in names]
+
+
+def _labelled_by(function: Callable[[Any], Any], X: Any, n_rows: int) -> list[Column]:
+    """Return the labels that a function gives rows; a single column has the function's name, if it has one."""
+    columns, name = columns_of_labels(function(X), n_rows), getattr(function, "__name__", "group")
+    own = "group" if name == "<lambda>" else name
+    return [replace(columns[0], name=own)] if len(columns) == 1 else columns
+
+
+def named_columns(X: Any, names: Sequence[str]) -> list[Column]:
+    """Return columns of a table as it was given, which are to be groups."""
+    for name in names:
+        column_named(X, name, "groups")  # which raises if there is none
+    return list(read_table(take_columns(X, names)).columns)
+
+
+def group_names(by: Any) -> list[str]:
+    """Return the columns that ``groups`` names, none for a function; raise if it is nothing of the kind."""
+    if callable(by):
+        return []
+    names = [by] if isinstance(by, str) else list(by) if isinstance(by, list | tuple) else [by]
+    if not names or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
+        raise ValueError(f"groups must be the name of a column, several names, or a function of X, found {by!r}.")
+    return names
+
+
+def unnamed_columns(count: int) -> list[str]:
+    """Return what columns of labels are called that have no names."""
+    return [f"group {j + 1}" for j in range(count)]
+
+
+def columns_of_labels(values: Any, n_rows: int) -> list[Column]:
+    """Return labels ``(n,)``, or several for each row ``(n, J)``, as columns."""
+    if isinstance(values, Mapping) or values is None:
+        raise TypeError(f"groups must be one label for each row, or a table of them, found {type(values).__name__}.")
+    framed = is_frame(values)
+    array = values if framed else as_array(values)
+    shape = array.shape
+    if shape[:1] != (n_rows,) or len(shape) > 2 or 0 in shape[1:]:
+        raise ValueError(f"groups must have one label for each of {n_rows:,} rows, found shape {tuple(shape)}.")
+    if len(shape) == 1:
+        (column,) = read_table(array.reshape(-1, 1)).columns
+        return [replace(column, name=str(getattr(values, "name", None) or "group"))]
+    if not framed and array.dtype == bool and array.shape[1] > 1:
+        return [Column(name, array[:, j], "boolean") for j, name in enumerate(unnamed_columns(array.shape[1]))]
+    columns = list(read_table(array).columns)
+    if not framed:
+        names = unnamed_columns(len(columns))
+        columns = [replace(column, name=name) for column, name in zip(columns, names, strict=True)]
+    return columns
+
+
+def _learn(column: Column, bins: int, missing: bool, least: int, may_bin: bool) -> GroupColumn:
+    kind = column.kind
+    if kind == "category":
+        counts: Counter[Any] = Counter(cell for cell in categories_from(column) if cell is not None)
+    else:
+        numbers = numbers_from(column, kind)
+        present = numbers[~np.isnan(numbers)]
+        distinct, times = np.unique(present, return_counts=True)
+        if len(distinct) > MOST_VALUES:
+            return GroupColumn(
+                column.name, kind, _starts(column.name, present, bins, may_bin), True, has_missing=missing
+            )
+        counts = Counter(dict(zip(distinct.tolist(), times.tolist(), strict=True)))
+    kept = sorted(value for value, count in counts.items() if count >= least)
+    return GroupColumn(column.name, kind, tuple(kept), has_pool=len(kept) < len(counts), has_missing=missing)
+
+
+def _starts(name: str, numbers: NDArray[np.float64], bins: int, may_bin: bool) -> tuple[float, ...]:
+    """Return where ranges of about equal count begin."""
+    if not may_bin:
+        raise ValueError(
+            f"The groups of {name} are more than {MOST_VALUES} different numbers. Pass training rows too, which fix "
+            "ranges before calibration (on the command line --training TABLE), or bring labels of ranges."
+        )
+    cuts = np.sort(numbers)[(np.arange(bins) * len(numbers)) // bins]
+    return tuple(np.unique(cuts).tolist())

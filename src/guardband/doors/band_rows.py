@@ -1,0 +1,272 @@
+"""What a calibrated rule knows of its rows, and how it reads others: all that an audit and its page need of it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guardband.bands.intervals import Intervals
+from guardband.bands.predicted import Context, Predicted
+from guardband.calibration.calibrated import Calibrated
+from guardband.data.entities import Entities, entities_of_labels
+from guardband.data.fingerprint import fingerprints
+from guardband.data.grouping import BINS, Grouping, group_names, named_columns
+from guardband.data.labelled_rows import Belonging
+from guardband.data.reference import Reference
+from guardband.data.table import Table
+from guardband.data.target import Target
+from guardband.data.used_rows import UsedRows
+from guardband.doors.band_columns import PARTS, BandColumns, brought, with_axes
+from guardband.doors.weights import Weighting, refuse_idle, with_weights
+from guardband.words import listed
+
+if TYPE_CHECKING:
+    from guardband.audit.evidence import Evidence
+
+Array = NDArray[np.float64]
+
+SORT = 'Correct these rows, or calibrate with crossing="sort" (on the command line --crossing sort).'
+DEFAULTS = {
+    "guarantee": "marginal",
+    "joint": False,
+    "side": "both",
+    "tails": None,
+    "on_insufficient": "inf",
+    "crossing": "raise",
+    "small_groups": "inf",
+    "missing_groups": False,
+    "group_bins": BINS,
+}
+"""Arguments that say nothing new; those not named here are None by default."""
+
+
+@dataclass(frozen=True, eq=False)
+class KnownRows:
+    """The calibration rows of a rule as they were given; ``columns`` is None if they cannot be those of a table.
+
+    What is made of them takes longer than to calibrate, and waits until it is asked for.
+    """
+
+    columns: BandColumns | None
+    predicted: Predicted
+    y: Array
+    entities: Entities | None = None
+    split_by: Sequence[str] | None = None
+
+    @cached_property
+    def used(self) -> UsedRows:
+        """Fingerprints and a summary of the rows."""
+        assert self.columns is not None
+        table = self.columns.table(self.columns.matrix(self.predicted))
+        prints, together = fingerprints(table, self.y), self.entities
+        one_each = np.arange(len(self.y)) if together is None else together.one_row_each(self.y)
+        return UsedRows(
+            training_prints=prints[:0],
+            calibration_prints=prints,
+            reference=Reference.learn(table.take(one_each), self.y[one_each]),
+            calibration_entities=None if together is None else together.every,
+            repeat_rule=None if together is None else together.rule,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class LoadedRows:
+    """The same of a rule from a file, which does not hold the rows themselves."""
+
+    columns: BandColumns
+    used: UsedRows
+    split_by: Sequence[str] | None = None
+
+
+class BandRows(ABC):
+    """How a rule reads the columns of a table, and what is known of its calibration rows."""
+
+    python_only = False
+    arguments: Mapping[str, Any]
+    _known: KnownRows | LoadedRows | None
+    _grouping: Grouping | None
+    _weighting: Weighting | None
+
+    @property
+    @abstractmethod
+    def calibration_(self) -> Calibrated:
+        """The calibrated rule."""
+
+    @abstractmethod
+    def _as_fitted(self, predicted: Predicted) -> Predicted:
+        """Return a prediction with as many candidates as fit was given; others are refused."""
+
+    @abstractmethod
+    def _ordered(self, predicted: Predicted, first_row: int = 0, hint: str = SORT) -> Predicted:
+        """Return the candidates in the order that the rule expects; bounds that cross are refused or sorted."""
+
+    @property
+    def columns(self) -> BandColumns:
+        """The columns of a table that hold the predictions."""
+        columns = self._rows.columns
+        if columns is None:
+            raise ValueError(
+                "A rule for predictions of a kind of your own cannot be saved or audited. Audit its intervals by "
+                "gb.metrics.coverage."
+            )
+        return columns
+
+    @property
+    def fitted_(self) -> UsedRows:
+        """What is known of the calibration rows."""
+        assert self.columns is not None
+        return self._rows.used
+
+    @property
+    def grouping(self) -> Grouping | None:
+        """The groups that have a promise of their own, if there are any."""
+        return self._grouping
+
+    @property
+    def weighting(self) -> Weighting | None:
+        """Where the weights of rows come from, if they have any."""
+        return self._weighting
+
+    @property
+    def target_(self) -> Target:
+        """The scale of the target: its own."""
+        return Target(None, None, None)
+
+    @property
+    def belonging(self) -> Belonging:
+        """How the rule knows which rows belong together; it does not search, as other rows may have equal bounds."""
+        rule, split_by = self.fitted_.repeat_rule, self._rows.split_by
+        return Belonging(split_by or (None if rule is not None else ()), rule)
+
+    def made_by(self) -> list[tuple[str, str]]:
+        """Return which columns hold the predictions, for the page."""
+        parts = " and ".join([", ".join(PARTS[self.columns.form][:-1]), PARTS[self.columns.form][-1]]).removeprefix(
+            " and "
+        )
+        return [("Predictions", f"{parts}, from the columns {listed(self.columns.names, 6)}")]
+
+    def settings(self) -> list[tuple[str, str]]:
+        """Return the arguments that were given, other than by default."""
+        return [
+            (name, ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value))
+            for name, value in self.arguments.items()
+            if name != "method" and value != DEFAULTS.get(name)
+        ]
+
+    def read_rows(self, X: Any, to_predict: bool = False, *, weights: Any = None) -> Table:
+        """Return the columns of a table that hold predictions.
+
+        Parameters
+        ----------
+        X : table
+            Rows, in a table with the columns of predictions.
+        to_predict : bool, default False
+            Whether the rows are only to be predicted. The columns are the same in both cases.
+        weights : array of shape (n,), default None
+            The weight of each row, if the rule needs them and no column holds them.
+        """
+        table, groups = self.columns.table(self.columns.numbers_in(X)), self._grouping
+        context, weighting = Context(), self._weighting
+        if groups is not None and groups.by is not None:
+            context = replace(context, group=groups.of(named_columns(X, group_names(groups.by))))
+        if weights is not None or (weighting is not None and weighting.column is not None):
+            context = self._weighed(context, X, table.n_rows, weights)
+        return replace(table, context=context)
+
+    def outputs(self, X: Any, table: Table) -> tuple[Predicted, NDArray[np.float32]]:
+        """Return the predictions in a table, and the rows as numbers: the point, and how wide the bounds are.
+
+        Parameters
+        ----------
+        X : table
+            The same rows, as they were given.
+        table : Table
+            Rows that ``read_rows`` returned.
+        """
+        predicted = self._read(self.columns.numbers_in(X))
+        wide = predicted.parts[-1] - (0 if self.columns.form == "gaussian" else predicted.parts[0])
+        places = np.stack([predicted.point[0, 0], wide[0, 0]], axis=1)
+        places = np.where(np.isfinite(places), places, 0.0)
+        reach = np.ptp(places, axis=0)
+        return predicted, ((places - places[0]) / np.where(reach > 0, reach, 1.0)).astype(np.float32)
+
+    def intervals_of(self, table: Table, calibrated: Calibrated | None = None) -> Intervals:
+        """Return the intervals of rows that ``read_rows`` returned, at other levels if calibrated for them.
+
+        Parameters
+        ----------
+        table : Table
+            Rows that ``read_rows`` returned.
+        calibrated : object, default None
+            The rule at other levels than the calibrator's own.
+        """
+        calibrated = calibrated or self.calibration_
+        predicted = self._read(np.stack([column.values for column in table.columns], axis=1))
+        return calibrated.intervals(calibrated.ends(predicted, table.context), input_names=table.names)
+
+    def _read(self, matrix: Array) -> Predicted:
+        return self._ordered(self.columns.predicted(matrix), 0, SORT)
+
+    @property
+    def _rows(self) -> KnownRows | LoadedRows:
+        self.calibration_  # noqa: B018 - which says so if there is none
+        assert self._known is not None
+        return self._known
+
+    def _weighed(self, context: Context, X: Any, n: int, weights: Any) -> Context:
+        """Return what is known of n new rows, with their weights if the rule needs them."""
+        if self._weighting is None:
+            refuse_idle(weights)
+            return context
+        return with_weights(context, self._weighting.of_new(X, n, weights, self.calibration_.rule))
+
+    def _known_of(self, groups: Any, n: int, context: Context | None = None, weights: Any = None) -> Context:
+        """Return what is known of n new rows, with their weights and the groups that labels name."""
+        own, grouping = context or Context(), self._grouping
+        own = self._weighed(own, None, n, weights)
+        if grouping is None:
+            if groups is not None:
+                raise ValueError("fit was given no groups, so there is no promise for each. Remove groups=...")
+            return own
+        if groups is None:
+            raise ValueError(
+                f"Each group has a promise of its own ({grouping.in_words}), and these rows do not say which they "
+                "belong to. Pass groups=, as you did to fit."
+            )
+        return replace(own, group=grouping.of_labels(groups, n))
+
+    def _evidence(
+        self,
+        lower: Any,
+        point: Any,
+        upper: Any,
+        y: Any,
+        *,
+        entities: Any,
+        groups: Any = None,
+        weights: Any = None,
+        **sides: Any,
+    ) -> Evidence:
+        """Return predictions as rows for an audit."""
+        from guardband.audit.evidence import Evidence
+
+        form, predicted = brought(lower, point, upper, self.arguments["side"])
+        if form != self.columns.form:
+            needed = ", ".join(PARTS[self.columns.form])
+            raise ValueError(f"Bring {needed}, as fit was given, found {', '.join(PARTS[form])}.")
+        matrix = self.columns.matrix(self._as_fitted(with_axes(predicted)))
+        if entities is not None:
+            entities = entities_of_labels(entities, len(matrix))
+        elif self.fitted_.calibration_entities is not None and self.fitted_.repeat_rule is None:
+            raise ValueError(
+                "The promise of this rule is for new entities, and these rows do not say what they belong to. Pass "
+                "entities=, as you did to fit."
+            )
+        context = self._known_of(groups, len(matrix), weights=weights)
+        return Evidence.of(self, matrix, y, entities=entities, context=context, **sides)

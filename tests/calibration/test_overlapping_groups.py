@@ -1,0 +1,203 @@
+"""Thresholds for groups that overlap, beside their definition in exact arithmetic and beside linear programs."""
+
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from guardband.bands.levels import Levels
+from guardband.bands.predicted import Context
+from guardband.bands.ranks import marginal_rank, order_statistic
+from guardband.calibration import overlapping_groups
+from guardband.calibration.cut import MarginalCut
+from guardband.calibration.grouped_cut import GroupedCut
+from guardband.calibration.overlapping_groups import pattern_thresholds
+from guardband.calibration.pattern_programs import programmed_thresholds
+
+
+def by_definition(scores, members, level, every):
+    """Return the thresholds of new rows by exact arithmetic: no score enters but as a fraction.
+
+    The thresholds phi b of the quantile regression with the new row far above minimise
+    sum_i pinball(score_i - phi_i b) - level phi b. A least value is taken where phi b meets as many scores as there are
+    independent patterns. Of all such b the least phi b counts: a new score beyond it has the largest weight.
+    """
+    scores = [Fraction(float(score)) for score in scores]
+    rows = [[Fraction(int(own)) for own in row] for row in members]
+    rank, width = _rank(rows), range(len(rows[0]))
+    columns = next(own for own in combinations(width, rank) if _rank([[r[j] for j in own] for r in rows]) == rank)
+    short = [[row[j] for j in columns] for row in rows]
+    corners = []
+    for chosen in combinations(range(len(rows)), rank):
+        b = _solution([short[i] for i in chosen], [scores[i] for i in chosen])
+        if b is not None:
+            gaps = [score - _dot(row, b) for score, row in zip(scores, short, strict=True)]
+            corners.append((sum(level * gap if gap > 0 else (level - 1) * gap for gap in gaps), b))
+    out = []
+    for own in every:
+        new = [Fraction(int(own[j])) for j in columns]
+        if _rank([*rows, [Fraction(int(one)) for one in own]]) > rank or not _is_bounded(short, new, level):
+            out.append(np.inf)
+        else:
+            out.append(float(min((value - level * _dot(new, b), _dot(new, b)) for value, b in corners)[1]))
+    return out
+
+
+def _is_bounded(rows, new, level):
+    """Return whether no direction d lets the sum fall without end: that is decided on all edges of the arrangement."""
+    r = len(new)
+    for chosen in combinations(range(len(rows)), r - 1):
+        normal = _normal([rows[i] for i in chosen], r)
+        for d in ([], normal, [-own for own in normal]):
+            slope = -level * _dot(new, d) if d else Fraction(0)
+            for row in rows if d else []:
+                rate = _dot(row, d)
+                slope += -level * rate if rate < 0 else (1 - level) * rate
+            if slope < 0:
+                return False
+    return True
+
+
+def _dot(a, b):
+    return sum((x * y for x, y in zip(a, b, strict=True)), Fraction(0))
+
+
+def _normal(rows, r):
+    """Return a vector at right angles to r - 1 rows, nothing but zeros if these are dependent."""
+    out = []
+    for j in range(r):
+        minor = [[row[k] for k in range(r) if k != j] for row in rows]
+        out.append((-1) ** j * _determinant(minor))
+    return out
+
+
+def _determinant(matrix):
+    if not matrix:
+        return Fraction(1)
+    return sum(
+        (
+            (-1) ** j * matrix[0][j] * _determinant([row[:j] + row[j + 1 :] for row in matrix[1:]])
+            for j in range(len(matrix))
+            if matrix[0][j]
+        ),
+        Fraction(0),
+    )
+
+
+def _rank(rows):
+    rows, rank = [list(row) for row in rows], 0
+    for j in range(len(rows[0])):
+        pivot = next((i for i in range(rank, len(rows)) if rows[i][j]), None)
+        if pivot is None:
+            continue
+        rows[rank], rows[pivot] = rows[pivot], rows[rank]
+        for i in range(rank + 1, len(rows)):
+            factor = rows[i][j] / rows[rank][j]
+            rows[i] = [a - factor * b for a, b in zip(rows[i], rows[rank], strict=True)]
+        rank += 1
+    return rank
+
+
+def _solution(matrix, right):
+    """Return the solution by Cramer's rule."""
+    whole = _determinant(matrix)
+    if not whole:
+        return None
+    each = range(len(matrix))
+    return [
+        _determinant([[*row[:j], y, *row[j + 1 :]] for row, y in zip(matrix, right, strict=True)]) / whole for j in each
+    ]
+
+
+def solved(scores, members, level, new):
+    """Return the thresholds of new patterns, given those of rows."""
+    patterns, pattern = np.unique(members, axis=0, return_inverse=True)
+    return pattern_thresholds(np.asarray(scores, float), pattern.reshape(-1), patterns, level, np.atleast_2d(new))
+
+
+EVERY = np.array([[(i >> j) & 1 for j in range(3)] for i in range(1, 8)], dtype=bool)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_thresholds_are_those_of_the_definition_with_ties_and_without(seed):
+    """All patterns of three groups, those that no calibration row has too; small samples, so that some are infinite."""
+    rng = np.random.default_rng(seed)
+    n, level = int(rng.integers(1, 10)), Fraction(int(rng.integers(1, 10)), 10)
+    members = rng.random((n, 3)) < 0.6
+    members = members[members.any(axis=1)]
+    if not len(members):
+        return
+    scores = rng.integers(0, 4, len(members)) * 1.0 if seed % 2 else rng.standard_normal(len(members))
+    expected = by_definition(scores, members, level, EVERY)
+    assert solved(scores, members, level, EVERY) == pytest.approx(expected, rel=1e-12, abs=1e-12)
+
+
+def test_groups_apart_get_exactly_the_thresholds_of_their_own_ranks():
+    """Hundreds of random cases: levels, sizes, ties, infinite scores, groups too small."""
+    rng = np.random.default_rng(1)
+    for case in range(300):
+        groups, level = int(rng.integers(1, 6)), Fraction(int(rng.integers(1, 100)), 100)
+        own = rng.integers(0, groups, int(rng.integers(1, 120)))
+        scores = np.round(rng.standard_normal(len(own)), int(rng.integers(0, 3)) if case % 3 else 12)
+        if case % 5 == 0:
+            scores[rng.random(len(own)) < 0.1] = np.inf
+        apart = np.eye(groups, dtype=bool)
+        used = np.unique(own)
+        expected = [
+            order_statistic(scores[own == group], marginal_rank(level, int((own == group).sum()))) for group in used
+        ]
+        assert solved(scores, apart[own], level, apart[used]).tolist() == expected, case
+
+
+@pytest.mark.parametrize("change", [lambda own: own, lambda own: np.round(own, 2), lambda own: np.exp(3 * own)])
+def test_many_rows_give_what_linear_programs_give(change):
+    """More rows than a first guess looks at, so that it is improved in a window, and rows outside of it are checked."""
+    rng = np.random.default_rng(2)
+    n = 2 * overlapping_groups.SAMPLE
+    members = np.column_stack([np.ones(n, bool), rng.random(n) < 0.3, rng.random(n) < 0.002])
+    scores = change(np.abs(rng.standard_normal(n)) * (1 + members @ np.arange(3)))
+    patterns, pattern = np.unique(members, axis=0, return_inverse=True)
+    arguments = scores, pattern.reshape(-1), patterns, Fraction(9, 10), patterns
+    assert pattern_thresholds(*arguments) == pytest.approx(programmed_thresholds(*arguments), rel=1e-7)
+
+
+def test_most_problems_need_no_linear_program(monkeypatch):
+    """They are there for what pivots leave unsolved, and take a hundred times as long."""
+    monkeypatch.setattr(overlapping_groups, "programmed_thresholds", None)
+    rng = np.random.default_rng(3)
+    for n in (5, 50, 500, 50_000):
+        members = rng.random((n, 5)) < 0.5
+        members[:, 0] |= ~members.any(axis=1)
+        for scores in (rng.standard_normal(n), rng.integers(0, 20, n) * 0.1):
+            solved(scores, members, Fraction(9, 10), members[:40])
+
+
+def test_a_pattern_that_no_calibration_row_has_is_solved_for_later():
+    """Rows of two groups together are new; a row of a third group, which no row was in, has no threshold."""
+    rng = np.random.default_rng(4)
+    cut = GroupedCut(MarginalCut(), ("a", "b", "c"), columns=3)
+    codes = np.where(rng.random((200, 1)) < 0.5, [[0, -1, -1]], [[-1, 1, -1]])
+    scores, levels = rng.standard_normal(200), Levels.of(0.9)
+    found = cut.calibrate(scores, Context(group=codes), levels, False)
+    new = np.array([[0, -1, -1], [0, 1, -1], [-1, -1, 2], [-1, -1, -1]])
+    assert np.isinf(cut.thresholds(found.arrays, Context(group=new))[1:, 0]).all()
+    cut.completed(found.arrays, scores, Context(group=codes), Context(group=new), levels)
+    a, both, c, none = cut.thresholds(found.arrays, Context(group=new))[:, 0]
+    members = codes >= 0
+    assert [a, both] == solved(scores, members, Fraction(9, 10), [[True, False, False], [True, True, False]]).tolist()
+    assert np.isfinite(both)
+    assert both > a
+    assert np.isinf([c, none]).all()
+
+
+def test_patterns_that_nothing_balances_are_infinite():
+    """Too few rows of a group, only infinite scores in one, or a pattern outside of all combinations of those seen."""
+    members = np.array([[1, 0]] * 40 + [[1, 1]] * 3, dtype=bool)
+    scores = np.arange(43.0)
+    alone, both = solved(scores, members, Fraction(9, 10), [[True, False], [True, True]])
+    assert np.isfinite(alone)
+    assert np.isinf(both)
+    scores[40:] = np.inf
+    assert np.isinf(solved(scores, members, Fraction(9, 10), [[True, True]])).all()
+    assert np.isinf(solved(scores, members[:, :1] & [[True, False]], Fraction(9, 10), [[True, True]])).all()
