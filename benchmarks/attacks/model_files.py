@@ -37,9 +37,9 @@ def main() -> None:
     if arguments.worker is not None:
         work(arguments)
         return
-    from forged_models import NETWORKS, TABLES
+    from forged_models import NETWORKS, RULES, TABLES
 
-    names = arguments.models.split(",") if arguments.models else [*TABLES, *NETWORKS]
+    names = arguments.models.split(",") if arguments.models else [*TABLES, *NETWORKS, *RULES]
     with tempfile.TemporaryDirectory() as folder:
         program = [sys.executable, __file__, "--models", ",".join(names), "--share", str(arguments.share)]
         program += ["--seed", str(arguments.seed), "--workers", str(arguments.workers), "--folder", folder]

@@ -171,7 +171,7 @@ NASTY = [
     ["predict", "m.guardband", "escape.csv"],
     ["audit", "m.guardband", "rubbish.parquet"],
     ["audit", "m.guardband", "new.csv", "--significance", "nan"],
-    ["audit", "m.guardband", "new.csv", "--group", "\x1b[31m"],
+    ["audit", "m.guardband", "new.csv", "--report-by", "\x1b[31m"],
     ["audit", "m.guardband", "new.csv", "--time", "town"],
     ["audit", "m.guardband", "new.csv", "--report", "folder"],
     ["audit", "m.guardband", "new.csv", "--recalibrate", "m.guardband"],

@@ -280,7 +280,7 @@ def main():
             found.append(one)
             out.write(json.dumps(one) + "\n")
             out.flush()
-    (given.output / "summary.md").write_text(summary(found))
+    (given.output / "summary.md").write_text(f"# Verdicts on real tables, the figures\n\n{summary(found)}")
     print(summary(found))
 
 
