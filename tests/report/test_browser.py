@@ -49,6 +49,8 @@ def visit(browser, made):
         page.on("pageerror", lambda error: heard.append(str(error)))
         page.on("request", lambda request: request.url.startswith(("file:", "data:")) or heard.append(request.url))
         page.goto(path.as_uri())
+        if asked.get("java_script_enabled", True):
+            settle(page)
         return page
 
     yield open_page
@@ -57,8 +59,14 @@ def visit(browser, made):
     assert heard == []
 
 
+def settle(page):
+    """Wait until the page was drawn twice: plots are drawn, and events of a scroll arrive, before the second time."""
+    page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+
 def unfold(page):
     page.evaluate("for (const part of document.querySelectorAll('details')) part.open = true")
+    settle(page)  # what was folded is drawn when it opens
 
 
 def drawn(page):
@@ -154,6 +162,7 @@ def test_a_column_is_chosen_and_the_others_are_hidden(visit):
 def test_a_row_is_shown_under_the_pointer_and_by_the_keyboard(visit):
     page = visit()
     page.locator("#picture svg").scroll_into_view_if_needed()
+    settle(page)  # a scroll hides what is shown of a row
     box = page.locator("#picture svg").bounding_box()
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     tip = page.locator("#tip")
@@ -276,6 +285,7 @@ def test_a_phone_shows_it_without_scrolling_sideways_nor_for_long(visit, pages, 
 def test_the_contents_stay_in_sight_and_lead_to_their_sections(visit, pages):
     page = visit(path=pages["consistent"])
     page.locator(".contents a", has_text="Rows to look at").click()
+    settle(page)
     assert 0 <= page.locator("#rows").bounding_box()["y"] < 100
     assert page.locator(".contents a", has_text="The answer").is_visible()
     assert page.locator(".contents").bounding_box()["y"] < 50
