@@ -24,7 +24,7 @@ PAYLOAD = (
 INJECTED = """
 <script>fetch('{url}/script')</script><script src="{url}/source"></script><img src="{url}/img">
 <img src="x:" onerror="fetch('{url}/onerror')"><svg onload="fetch('{url}/onload')"></svg>
-<style>body {{ background: url({url}/style) }}</style><p style="background: url({url}/attribute)">x</p>
+<style>body {{ background: url({url}/style) !important }}</style><p style="background: url({url}/attribute)">x</p>
 <link rel="stylesheet" href="{url}/link"><iframe src="{url}/iframe"></iframe>
 <object data="{url}/object"></object><embed src="{url}/embed"><video src="{url}/video"></video>
 <iframe srcdoc="<img src='{url}/srcdoc'>"></iframe>
