@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import guardband as gb
-from guardband.data.codes import YEAR, DateCode, IndexCode, NumberCode, RobustCode, turned
+from guardband.data.codes import YEAR, DateCode, IndexCode, LongTailCode, NumberCode, RobustCode, turned
 from guardband.data.encoder import TableEncoder
 from guardband.data.table import read_table
 
@@ -79,6 +79,24 @@ def test_numpy_and_torch_encode_alike(robust):
     assert expected.dtype == np.float32
     np.testing.assert_array_equal(encoder.encode_rows(rows, np), expected)
     np.testing.assert_array_max_ulp(encoder.encode_rows(torch.from_numpy(rows), torch).numpy(), expected, maxulp=4)
+
+
+def test_numbers_with_a_long_tail_are_there_twice():
+    rng = np.random.default_rng(0)
+    far = np.exp(2 * rng.standard_normal(300))
+    table = read_table(pd.DataFrame({"far": np.where(rng.random(300) < 0.1, np.nan, far), "near": rng.random(300)}))
+    encoder = TableEncoder.learn(table, robust=True)
+    assert isinstance(encoder.codes[0], LongTailCode)
+    assert TableEncoder.from_dict(encoder.to_dict()) == encoder
+    assert (encoder.numbers, encoder.width) == (3, 4)
+    matrix, known = encoder.encode(table), ~np.isnan(table.columns[0].values)
+    order = np.argsort(far[known])
+    for column in matrix[known].T[:2]:
+        assert (np.diff(column[order]) >= 0).all()
+    farthest = matrix[known][order][-5:]
+    assert np.ptp(farthest[:, 0]) > 10 * np.ptp(farthest[:, 1])  # logarithms tell far values apart
+    assert matrix[:, 3].tolist() == (~known).tolist()
+    assert TableEncoder.learn(table, robust=False).width == 3
 
 
 def test_categories_with_too_few_rows_have_no_index():

@@ -26,7 +26,7 @@ def test_responses_are_standardised_on_d1():
     learnt = target.to_learn(y)
     assert learnt.mean() == pytest.approx(0)
     assert learnt.std() == pytest.approx(1)
-    np.testing.assert_allclose(target.center + target.scale * learnt, y)
+    np.testing.assert_allclose(target.scales[0].center + target.scales[0].scale * learnt[0], y)
 
 
 def test_a_constant_response_warns():

@@ -156,11 +156,34 @@ def test_entries_have_their_types(change, words, folder, tmp_path):
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), 0.0, -1.0, 1e999])
 def test_scales_are_positive_numbers(value, folder, tmp_path):
     entries, tensors = opened(saved("plain", folder))
-    for own in (entries["encoder"]["codes"][0], entries["target"]):
+    for own in (entries["encoder"]["codes"][0], entries["target"]["scales"][0]):
         before, own["scale"] = own["scale"], value
         with pytest.raises(gb.ModelFileError, match=r"scale|malformed|out of range"):
             gb.load(forged(tmp_path / "m", entries, tensors))
         own["scale"] = before
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"unit": 0.0},
+        {"unit": -1.0},
+        {"least": 100.0},
+        {"most": 800.0},
+        {"unit": None},
+        {"origin": float("nan")},
+    ],
+)
+def test_logarithmic_scales_stay_within_numbers(change, tmp_path):
+    rows, y = np.random.default_rng(0).random((400, 2)), np.exp(2 * np.random.default_rng(1).standard_normal(400))
+    model = gb.IntervalRegressor(hidden=(4,), max_epochs=2, preset="fast", random_state=0).fit(rows, y)
+    model.save(tmp_path / "sound")
+    entries, tensors = opened(tmp_path / "sound")
+    assert entries["target"]["scales"][1]["unit"] > 0
+    gb.load(forged(tmp_path / "m", entries, tensors))
+    entries["target"]["scales"][1] |= change
+    with pytest.raises(gb.ModelFileError):
+        gb.load(forged(tmp_path / "m", entries, tensors))
 
 
 @pytest.mark.parametrize("name", ["plain", "fast", "own", "network"])

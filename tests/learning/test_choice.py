@@ -50,7 +50,8 @@ def test_auto_does_with_few_rows(n):
     assert model.fit(X[:n], Y[:n]).calibrate(X[100:200], Y[100:200]).certificate_.method in SCORES
 
 
+@pytest.mark.filterwarnings("ignore::guardband.DegenerateBandWarning")
 @pytest.mark.parametrize("asked", [{"network": "plain"}, {"epochs": 5}, {"point": "mean"}, {"ordering": "relu"}])
-def test_auto_needs_folds(asked):
-    with pytest.raises(ValueError, match="name a method"):
-        gb.IntervalRegressor("auto", **asked).fit(X, Y)
+def test_auto_is_conf_nn_where_no_rows_are_left_out_or_no_quantiles_are_learnt(asked):
+    model = gb.IntervalRegressor("auto", max_epochs=2, **SMALL, **asked).fit(X, Y)
+    assert model.certificate_.method == "conf-nn"

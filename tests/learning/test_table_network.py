@@ -11,6 +11,7 @@ import torch
 
 import guardband as gb
 from guardband.data.artificial import PaperModel
+from guardband.data.table import read_table
 from guardband.data.target import Target
 from guardband.methods.registry import method_names
 
@@ -59,6 +60,24 @@ def test_units_bounds_and_levels_come_along(asked):
     model = fitted(**asked)
     network = model.as_network()
     assert_close(network(network.rows(frame())).numpy(), model.predict_interval(frame()))
+
+
+def test_a_long_tail_comes_along(tmp_path):
+    """Copies learn on two scales, and their predictions are averaged in the target's own units."""
+    rows, y = frame().assign(a=np.exp(6 * X[:, 0])), np.exp(Y / 2)
+    model = gb.IntervalRegressor(hidden=(8,), max_epochs=3, preset="fast", random_state=0).fit(rows, y)
+    learned = model.fitted_.learned
+    assert [scale.unit is None for scale in learned.target.scales] == [True, False]
+    each = learned.predict(read_table(rows), each_copy=True)
+    np.testing.assert_allclose(learned.predict(read_table(rows)).upper[0], each.upper.mean(0), rtol=1e-6)
+    model.save(tmp_path / "m.guardband")
+    bands = model.predict_interval(rows)
+    np.testing.assert_array_equal(gb.load(tmp_path / "m.guardband").predict_interval(rows).upper, bands.upper)
+    network = model.as_network()
+    assert_close(network(network.rows(rows)).numpy(), bands)
+    gb.export_onnx(network, network.rows(rows[:3]), tmp_path / "m.onnx")
+    found = onnxruntime.InferenceSession(tmp_path / "m.onnx").run(None, {"x": network.rows(rows).numpy()})
+    np.testing.assert_allclose(found[2], bands.upper, rtol=1e-4)
 
 
 def test_new_missing_and_unknown_values_are_encoded_alike():

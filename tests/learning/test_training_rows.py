@@ -40,7 +40,7 @@ def test_absurd_targets_are_left_out(value):
 def test_they_are_looked_for_on_the_scale_that_is_learnt():
     y = PRICES.copy()
     y[5] = 1e9
-    assert len(rows_of(y, Target("log", None, None)).y) == 500
+    assert len(rows_of(y, Target("log", None, None)).x) == 500
 
 
 def test_rows_are_named_by_the_users_numbers():

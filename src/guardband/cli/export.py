@@ -120,7 +120,7 @@ def rows_like(model: IntervalRegressor) -> pa.Table:
     import numpy as np
     import pyarrow as pa
 
-    from guardband.data.codes import Categories, DateCode, IndexCode, NumberCode
+    from guardband.data.codes import Categories, DateCode, IndexCode, LongTailCode, NumberCode
     from guardband.data.encoder import TableEncoder
     from guardband.data.text_cells import DAY_US
 
@@ -136,7 +136,8 @@ def rows_like(model: IntervalRegressor) -> pa.Table:
             words = np.array([*code.categories, "never seen"], dtype=object)
             columns.append(pa.array(random.choice(words, ROWS), pa.string(), mask=missing))
         else:
-            number = code.parts[0][1] if isinstance(code, DateCode) else code
+            own = code.parts[0][1] if isinstance(code, DateCode) else code
+            number = own.plain if isinstance(own, LongTailCode) else own
             values = number.center + number.scale * random.standard_normal(ROWS)
             if isinstance(code, DateCode):
                 values = (values * DAY_US).astype("datetime64[us]")

@@ -84,7 +84,7 @@ def fit(
     independent_rows: IndependentRows = False,
     split_by_time: SplitByTime = False,
     check: Check = 0.1,
-    method: Method = "conf-nn",
+    method: Method = "auto",
     preset: Preset = "default",
     log: Log = False,
     transform: Transform = None,

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from guardband.data.kinds import Kind
 from guardband.data.table import Column, categories_from, numbers_from
+from guardband.data.tails import origin_and_unit, signed_log
 
 Array = NDArray[np.float64]
 
@@ -95,6 +96,53 @@ class RobustCode(NumberCode):
         encoded = super().encode(values, xp)
         first = encoded[:, :1]
         return xp.concatenate([first / xp.sqrt(1 + (first / MOST_RANGES) ** 2), encoded[:, 1:]], 1)
+
+
+@dataclass(frozen=True)
+class LongTailCode:
+    """Numbers with a long tail, twice: as robust numbers, and so on a logarithmic scale, which tells far ones apart."""
+
+    plain: NumberCode
+    logarithm: NumberCode
+    origin: float
+    unit: float
+    numbers: ClassVar[int] = 2
+
+    @classmethod
+    def learn(cls, column: Column) -> NumberCode | LongTailCode:
+        """Return the code learnt on the training rows; a ``RobustCode`` if the tail is not long."""
+        values = numbers_from(column, column.kind)
+        plain = RobustCode.learn(column)
+        origin, unit = origin_and_unit(values[~np.isnan(values)])
+        if unit is None:
+            return plain
+        logarithms = Column(column.name, signed_log((values - origin) / unit, np))
+        return cls(plain, RobustCode.learn(logarithms), origin, unit)
+
+    @property
+    def kind(self) -> Kind:
+        """What the column is."""
+        return self.plain.kind
+
+    @property
+    def marks_missing(self) -> bool:
+        """Whether a column marks missing values."""
+        return self.plain.marks_missing
+
+    @property
+    def width(self) -> int:
+        """How many columns it makes."""
+        return 1 + self.plain.width
+
+    def read(self, column: Column) -> Array:
+        """Return the numbers, NaN for missing."""
+        return self.plain.read(column)
+
+    def encode(self, values: Any, xp: Any = np) -> Any:
+        """Return ``(n, 2)``, or ``(n, 3)`` with the mark of missing values."""
+        with _quiet(xp):
+            logarithms = signed_log((values - self.origin) / self.unit, xp)
+        return xp.concatenate([self.logarithm.encode(logarithms, xp)[:, :1], self.plain.encode(values, xp)], 1)
 
 
 @dataclass(frozen=True)
@@ -242,7 +290,7 @@ def _quiet(xp: Any) -> AbstractContextManager[Any]:
     return np.errstate(over="ignore") if xp is np else nullcontext()
 
 
-Code = NumberCode | OneHotCode | IndexCode | NoCode | DateCode
+Code = NumberCode | LongTailCode | OneHotCode | IndexCode | NoCode | DateCode
 CODES: dict[str, type[NumberCode] | type[OneHotCode] | type[IndexCode] | type[NoCode]] = {
     "number": NumberCode,
     "robust": RobustCode,
@@ -256,6 +304,9 @@ def code_to_dict(code: Code) -> dict[str, Any]:
     """Return a code for JSON."""
     if isinstance(code, DateCode):
         return {"code": "date", "parts": [[turn, code_to_dict(part)] for turn, part in code.parts]}
+    if isinstance(code, LongTailCode):
+        parts = {"plain": code_to_dict(code.plain), "logarithm": code_to_dict(code.logarithm)}
+        return {"code": "long-tail", **parts, "origin": code.origin, "unit": code.unit}
     (name,) = (name for name, own in CODES.items() if type(code) is own)
     return {"code": name} | asdict(code)
 
@@ -266,6 +317,9 @@ def code_from_dict(entries: Mapping[str, Any]) -> Code:
     name = own.pop("code")
     if name == "date":
         return DateCode(tuple((turn, code_from_dict(part)) for turn, part in own["parts"]))  # type: ignore[misc]
+    if name == "long-tail":
+        parts = {part: code_from_dict(own[part]) for part in ("plain", "logarithm")}
+        return LongTailCode(**own | parts)
     return CODES[name](**own)
 
 

@@ -14,6 +14,7 @@ from guardband.data.codes import (
     Code,
     DateCode,
     IndexCode,
+    LongTailCode,
     NoCode,
     NumberCode,
     OneHotCode,
@@ -106,7 +107,9 @@ def _learn(column: Column, robust: bool, is_key: bool) -> Code:
     if column.kind == "category":
         many = robust and len(set(categories_from(column)) - {None}) > MOST_ONE_HOT
         return IndexCode.learn(column) if many else OneHotCode.learn(column)
-    return DateCode.learn(column, number) if column.kind == "date" else number.learn(column)
+    if column.kind == "date":
+        return DateCode.learn(column, number)
+    return LongTailCode.learn(column) if robust else number.learn(column)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from guardband.data.codes import center_and_scale
 from guardband.data.few_values import remarks_on_values
+from guardband.data.learning_scale import LearningScale
 from guardband.data.row_numbers import known_as
 from guardband.data.table import as_array, numbers_of_objects
 from guardband.data.transforms import NAMED, Own, Transform, instead, learn_slack, work_of
@@ -55,7 +56,9 @@ class Target:
     """The scale on which networks learn a target, and the way back to its own units.
 
     ``work`` units are those after the transform: intervals are calibrated there, since an increasing
-    transform keeps coverage. ``learn`` units are work units standardised on the training rows.
+    transform keeps coverage. ``learn`` units are those of ``scales``, which copies of a network take turns with: one,
+    which standardises work units on the training rows, and if ``quantiles`` are learnt perhaps a logarithmic one, as
+    quantiles keep their meaning on any scale.
     ``integer`` is what was asked for, None to look at the rows given to fit, and ``whole`` what came of it: ends are
     whole numbers. ``slack`` is the error of a transform of the user's own, and ``remarks`` belong into the certificate.
     """
@@ -63,8 +66,8 @@ class Target:
     transform: Transform | None
     y_min: float | None
     y_max: float | None
-    center: float = 0.0
-    scale: float = 1.0
+    quantiles: bool = False
+    scales: tuple[LearningScale, ...] = (LearningScale(),)
     integer: bool | None = False
     whole: bool = False
     slack: tuple[float, float] = (0.0, 0.0)
@@ -94,16 +97,17 @@ class Target:
         return replace(self, whole=False)
 
     def learn(self, y: Array) -> Target:
-        """Return the target standardised on the training rows."""
-        center, scale = center_and_scale(self.to_work(y))
-        if scale == 0:
+        """Return the target with the scales of the training rows."""
+        work = self.to_work(y)
+        if center_and_scale(work)[1] == 0:
             warn(
                 f"y is constant on the training rows (n = {len(y)}): there is nothing to learn. Check that you chose "
                 "the right target.",
                 TargetWarning,
             )
         slack = learn_slack(self.transform, y) if isinstance(self.transform, tuple) else (0.0, 0.0)
-        return replace(self, center=center, scale=scale or 1.0, slack=slack, remarks=remarks_on_values(y))
+        scales = LearningScale.several(work) if self.quantiles else (LearningScale.plain(work),)
+        return replace(self, scales=scales, slack=slack, remarks=remarks_on_values(y))
 
     def to_work(self, y: Array) -> Array:
         """Return values in work units, ``(n,) -> (n,)``; those that cannot be are refused."""
@@ -122,8 +126,9 @@ class Target:
         return out
 
     def to_learn(self, y: Array) -> Array:
-        """Return values in learn units, ``(n,) -> (n,)``."""
-        return (self.to_work(y) - self.center) / self.scale
+        """Return values in learn units, on each of S scales, ``(n,) -> (S, n)``."""
+        work = self.to_work(y)
+        return np.stack([scale.forward(work) for scale in self.scales])
 
     # ----------------------------------------------------------------------------------- prediction
 
@@ -150,6 +155,7 @@ class Target:
     def to_dict(self) -> dict[str, Any]:
         """Return the target for JSON, without functions of the user's."""
         own = {field.name: getattr(self, field.name) for field in fields(self)}
+        own["scales"] = [asdict(scale) for scale in self.scales]
         return own | {"transform": None} if isinstance(self.transform, tuple) else own
 
     @classmethod
@@ -158,7 +164,8 @@ class Target:
         own: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in entries.items()
         }
-        return cls(**own | {"transform": transform})
+        scales = tuple(LearningScale(**scale) for scale in own["scales"])
+        return cls(**own | {"transform": transform, "scales": scales})
 
     # -------------------------------------------------------------------------------------- details
 

@@ -35,6 +35,8 @@ from guardband.learning.training_rows import TrainingRows
 from guardband.methods.method import Method
 from guardband.progress import step
 
+MOST_TO_CHOOSE = 20_000
+"""Training rows that choose a score: more would say no more."""
 PREPARED_OUTSIDE = "If you fitted a scaler or tuned settings on the rows given to fit, recalibrate on fresh rows."
 
 
@@ -143,7 +145,8 @@ def _with_score(
     """Return the method, whose score the training rows may choose, and what was learnt, with that choice in words."""
     if not options.chooses_score or learned.left_out is None:
         return options.method, learned
-    predicted, seen = learned.predict_left_out(rows.x)
+    some = slice(None, None, -(-len(rows.x) // MOST_TO_CHOOSE))
+    predicted, seen = replace(learned, left_out=learned.left_out[some]).predict_left_out(rows.x[some])
     method = sharpest(options.request, predicted, learned.target.to_work(training.y[rows.kept[seen]]))
     return method, replace(learned, choices=f"{learned.choices}, the score {method.name}")
 

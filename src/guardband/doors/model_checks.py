@@ -73,13 +73,15 @@ def check_target(target: Target, asked: Target) -> None:
     """Raise unless the target is what the arguments ask for."""
     same = replace(
         asked,
-        center=target.center,
-        scale=target.scale,
+        scales=target.scales,
         whole=target.whole,
         slack=target.slack,
         remarks=target.remarks,
     )
     _demand(target == same, "its target is not what its arguments ask for")
+    is_plain = [scale.unit is None for scale in target.scales]
+    possible = ([True], [True, False]) if target.quantiles else ([True],)
+    _demand(is_plain in possible, "its target has other scales than its networks")
 
 
 def check_tensors(tensors: Mapping[str, Tensor], names: Sequence[str], prefixes: tuple[str, ...]) -> None:
@@ -153,8 +155,8 @@ def check_outputs(members: Members, state: State, encoder: TableEncoder, target:
         members.restore(state)
         rows = (2 * torch.rand(1, TRIED, encoder.width, generator=torch.Generator().manual_seed(0)) - 1).to(row) * row
         bound = float(members(rows).abs().max())
-    within = bound < LARGEST and np.isfinite(abs(target.center) + 4 * target.scale * bound)
-    _demand(bool(within), "its networks could predict infinity")
+    within = bound < LARGEST and all(np.isfinite(scale.furthest(bound)) for scale in target.scales)
+    _demand(within, "its networks could predict infinity")
 
 
 def like_predicted(rule: Rule, predicted: Predicted) -> Summary:

@@ -179,6 +179,15 @@ class RobustEntries(NumberEntries, tag="robust"):
     """A ``RobustCode``."""
 
 
+class LongTailEntries(Stored, tag="long-tail", tag_field="code"):
+    """A ``LongTailCode``."""
+
+    plain: RobustEntries
+    logarithm: RobustEntries
+    origin: Finite
+    unit: Positive
+
+
 class CategoryEntries(Stored):
     """A list of categories."""
 
@@ -218,7 +227,9 @@ class DateEntries(Stored, tag="date", tag_field="code"):
 class TableEncoderEntries(Stored, tag="table", tag_field="encoder"):
     """A ``TableEncoder``."""
 
-    codes: list[NumberEntries | RobustEntries | OneHotEntries | IndexEntries | NoEntries | DateEntries]
+    codes: list[
+        NumberEntries | RobustEntries | LongTailEntries | OneHotEntries | IndexEntries | NoEntries | DateEntries
+    ]
 
 
 class PlainEncoderEntries(Stored, tag="plain", tag_field="encoder"):
@@ -244,14 +255,29 @@ class WeightingEntries(Stored):
     estimate: EstimateEntries | None
 
 
+class ScaleEntries(Stored):
+    """A ``LearningScale``."""
+
+    center: Finite
+    scale: Positive
+    origin: Finite
+    unit: Positive | None
+    least: Finite
+    most: Finite
+
+    def __post_init__(self) -> None:
+        if self.least > self.most:
+            raise ValueError("A scale must have its ends in order")
+
+
 class TargetEntries(Stored):
     """A ``Target``."""
 
     transform: str | None
     y_min: Finite | None
     y_max: Finite | None
-    center: Finite
-    scale: Positive
+    quantiles: bool
+    scales: Annotated[list[ScaleEntries], Meta(min_length=1, max_length=2)]
     integer: bool | None
     whole: bool
     slack: tuple[NotNegative, NotNegative]

@@ -78,10 +78,11 @@ class IntervalRegressor(PromiseBelowDiagram, Judged, RegressorMixin, BaseEstimat
 
     Parameters
     ----------
-    method : str or Method, default "conf-nn"
+    method : str or Method, default "auto"
         How intervals are made. "conf-nn" scales the network's intervals until they contain enough calibration rows.
-        "pav" chooses one of several networks. "conf-fw" gives all rows one width. "cqr" and "cqr-r" move the bounds
-        outward. "auto" takes whichever of "conf-nn", "cqr" and "cqr-r" does best on the training rows.
+        "cqr" and "cqr-r" move the bounds outward. "auto" takes whichever of these three does best on the training
+        rows, and "conf-nn" if the network cannot compare them: it needs ``network="tabular"`` and ``epochs="early"``.
+        "pav" chooses one of several networks. "conf-fw" gives all rows one width.
         "high-q", "neg-ll", "bayes" and "qreg-un" promise nothing and are there for comparison.
     confidence_level : float or sequence of float, default None
         The share of new rows that should fall inside their intervals, or several such shares. None means 0.9. Raise it
@@ -199,7 +200,7 @@ class IntervalRegressor(PromiseBelowDiagram, Judged, RegressorMixin, BaseEstimat
 
     def __init__(
         self,
-        method: str | Method = "conf-nn",
+        method: str | Method = "auto",
         *,
         confidence_level: Level | Sequence[Level] | None = None,
         alpha: Level | Sequence[Level] | None = None,

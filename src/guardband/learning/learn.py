@@ -108,9 +108,17 @@ class _Fleet:
         weighted = any(own.weight is not None for own in self.sets)
         return Rows(
             torch.from_numpy(np.concatenate([own.x for own in self.sets])).to(self.device),
-            torch.from_numpy(np.concatenate([own.y for own in self.sets])).float().to(self.device),
+            self.targets,
             torch.from_numpy(np.concatenate(weights)).float().to(self.device) if weighted else None,
         )
+
+    @cached_property
+    def targets(self) -> torch.Tensor:
+        """What networks learn of all rows, ``(n,)``, or ``(M, n)`` if copies take turns with several scales."""
+        turns = max(len(own.y) for own in self.sets)
+        each = [np.concatenate([own.y[turn % len(own.y)] for own in self.sets]) for turn in range(turns)]
+        y = torch.from_numpy(np.stack(each)).float().to(self.device)
+        return y[0] if turns == 1 else y[[one.copy % turns for one in self.members]]
 
     @cached_property
     def loss(self) -> Any:
@@ -179,7 +187,7 @@ class _Fleet:
             take_losses(self.loss, which),
             self.recipes.take(which),
             self.device,
-            self.rows,
+            self.rows.take(which),
             tuple(orders[id(rest)] for rest, _ in own),
             held_out=held_out if len(held_out) == len(own) else None,
             seeds=tuple(self._seed(self.members[i], attempt) for i in which),
@@ -229,7 +237,7 @@ class _Fleet:
         outputs, looked_at = self._outputs(owner, trained, members)
         heads = [one.spec.head for one in self.members[own]]
         taus = [head.tau for head in heads if isinstance(head, Triple) and head.point == "mean"]
-        if taus and mean_leaves(outputs, rows.y[looked_at], taus).any():
+        if taus and mean_leaves(outputs, rows.y[0, looked_at], taus).any():
             warn(
                 "The predicted mean lies outside its interval in some training rows, because the target is skewed. "
                 'guardband widened these intervals. Use point="median" or target_transform="log" to avoid that.',

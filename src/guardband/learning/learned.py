@@ -63,7 +63,14 @@ class Learned:
 def read_outputs(heads: Sequence[Head], outputs: Any, target: Target, each_copy: bool, xp: Any) -> Predicted:
     """Return what outputs of networks say in work units, ``(C * K, n, columns) -> (C, K, n)`` a part."""
     outputs = outputs.reshape(-1, len(heads), *outputs.shape[1:])
+    turns = len(target.scales)  # copies take turns with these
+    each = [outputs[turn::turns] for turn in range(turns)]
     if not each_copy:
-        outputs = outputs.mean(0)[None]
-    predicted: Predicted = heads[0].read(outputs, xp)
-    return predicted.moved(target.center, target.scale)
+        each = [own.mean(0)[None] for own in each]
+    read: list[Predicted] = [
+        scale.back(heads[0].read(own, xp), xp) for scale, own in zip(target.scales, each, strict=True)
+    ]
+    if turns == 1:
+        return read[0]
+    parts = [xp.stack(part, 1) for part in zip(*(own.parts for own in read), strict=True)]  # (., turns, K, n)
+    return type(read[0])(*(part.reshape(-1, *part.shape[2:]) if each_copy else part.mean(1) for part in parts))

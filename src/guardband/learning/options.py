@@ -166,12 +166,8 @@ class FitOptions:
             for_few_rows=for_few_rows,
         )
         nests = isinstance(options.specs[0].head, NestedTriples)
-        if chooses_score and (not nests or options.recipe.epochs != "early"):
-            raise ValueError(
-                'method="auto" needs network="tabular", epochs="early", point="median", power=1 and the softplus '
-                f"ordering. Use these, or name a method such as {SCORES[0]!r}."
-            )
-        return options
+        chooses_score &= nests and options.recipe.epochs == "early"
+        return replace(options, target=replace(options.target, quantiles=nests), chooses_score=chooses_score)
 
 
 def resolve_device(name: str) -> torch.device:

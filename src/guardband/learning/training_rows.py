@@ -19,7 +19,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class TrainingRows:
-    """Rows as networks see them, ``x (n, d)`` and ``y (n,)``, and the seed of what is random in training.
+    """Rows as networks see them, ``x (n, d)`` and ``y (S, n)`` on S scales, and the seed of what is random in training.
 
     ``kept`` are their positions among the training rows: those with an absurd target are left out. Rows with the same
     number in ``entity``, ``(n,)``, belong together.

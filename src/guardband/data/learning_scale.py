@@ -1,0 +1,75 @@
+"""The scale on which networks learn a target: standardised, on a logarithmic scale if its tail is long."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guardband.bands.predicted import Predicted
+from guardband.data.codes import center_and_scale
+from guardband.data.tails import origin_and_unit, signed_exp, signed_log
+
+Array = NDArray[np.float64]
+P = TypeVar("P", bound=Predicted)
+
+BEYOND = 1.0
+"""How far beyond the training rows predictions may lie on a logarithmic scale, where errors grow when they go back."""
+
+
+@dataclass(frozen=True)
+class LearningScale:
+    """Values less ``center``, divided by ``scale``; before, with a ``unit``, signed logarithms about the ``origin``.
+
+    ``least`` and ``most`` limit predictions that are logarithms.
+    """
+
+    center: float = 0.0
+    scale: float = 1.0
+    origin: float = 0.0
+    unit: float | None = None
+    least: float = 0.0
+    most: float = 0.0
+
+    @classmethod
+    def plain(cls, values: Array) -> LearningScale:
+        """Return the scale that standardises values."""
+        center, scale = center_and_scale(values)
+        return cls(center, scale or 1.0)
+
+    @classmethod
+    def several(cls, values: Array) -> tuple[LearningScale, ...]:
+        """Return the scales that copies take turns with: the plain one, and a logarithmic one if a tail is long.
+
+        Which one suits is not known before. Predictions of both, averaged, are nearly as good as those of the better.
+        """
+        plain, (origin, unit) = cls.plain(values), origin_and_unit(values)
+        if unit is None:
+            return (plain,)
+        logarithms = signed_log((values - origin) / unit, np)
+        own = cls.plain(logarithms)
+        ends = float(logarithms.min()) - BEYOND, float(logarithms.max()) + BEYOND
+        return plain, cls(own.center, own.scale, origin, unit, *ends)
+
+    def forward(self, values: Array) -> Array:
+        """Return values as networks learn them."""
+        if self.unit is not None:
+            values = signed_log((values - self.origin) / self.unit, np)
+        return (values - self.center) / self.scale
+
+    def back(self, predicted: P, xp: Any = np) -> P:
+        """Return what networks predict, in the units of the values."""
+        moved = predicted.moved(self.center, self.scale)
+        if self.unit is None:
+            return moved
+        origin, unit = self.origin, self.unit
+        return moved.map(lambda part: origin + unit * signed_exp(xp.clip(part, self.least, self.most), xp))
+
+    def furthest(self, size: float) -> float:
+        """Return more than the size of any prediction from outputs that are no larger than this; it may be infinite."""
+        if self.unit is None:
+            return abs(self.center) + 4 * self.scale * size
+        with np.errstate(over="ignore"):
+            return abs(self.origin) + 4 * self.unit * float(np.expm1(max(abs(self.least), abs(self.most))))
