@@ -125,7 +125,7 @@ def audit(
             f"--significance must lie strictly between 0 and 1, found {significance}. Use a number such as 0.01."
         )
     disk = open_tables(paths, sheet)
-    with speaker.doing("Loading PyTorch"):
+    with speaker.loading("Loading PyTorch"):
         from guardband.audit.audit import audit as judge
         from guardband.audit.promised_groups import findings_of_groups, group_lines, promised_groups
         from guardband.audit.verdict import used_before

@@ -50,7 +50,7 @@ def export(
     need_packages("tables", "pyarrow")
     speaker = Speaker(quiet, as_json)
     need_writable((onnx,), (model_path,))
-    with speaker.doing("Loading PyTorch"):
+    with speaker.loading("Loading PyTorch"):
         from guardband.cli.model_columns import load_for_tables
         from guardband.doors.bands import BandCalibrator
         from guardband.doors.export import export_onnx
