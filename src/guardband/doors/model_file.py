@@ -65,6 +65,7 @@ from guardband.methods.registry import method_named, method_names
 from guardband.nn.heads import Head
 from guardband.training.members import Members, State, tensors_of
 from guardband.training.stack import Stack, stack
+from guardband.training.threads import one_thread_each
 
 CUSTOM = "custom"
 NETWORK_PRINTS = "calibration_prints"
@@ -235,7 +236,8 @@ def _load(path: str | os.PathLike[str], brought: Mapping[str, Any], model: Any, 
         if entries["kind"] == "rule":
             return restored_rule(entries, tensors, _arguments(entries["arguments"], brought))
         params = _arguments(entries["params"], brought) | {"device": device}
-        return _restore(dict(sorted(params.items())), entries, tensors, weights)
+        with one_thread_each():  # many short checks, at each of which threads would wait for each other
+            return _restore(dict(sorted(params.items())), entries, tensors, weights)
     except ModelFileError as error:
         raise ModelFileError(f"{path}: {error}") from None
     except NO_FAULT_OF_THE_FILE:
