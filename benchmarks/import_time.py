@@ -1,4 +1,4 @@
-"""What importing costs: guardband, and its command line's help, beside the packages that they stand on.
+"""What starting costs: guardband, its command line's help and a short prediction, beside the packages below them.
 
 python benchmarks/import_time.py [turns]
 """
@@ -7,6 +7,9 @@ import os
 import resource
 import subprocess
 import sys
+import tempfile
+
+import numpy as np
 
 ALL_NAMES = "import guardband as gb; [getattr(gb, name) for name in gb.__all__]"
 PROGRAMS = {
@@ -15,13 +18,32 @@ PROGRAMS = {
     "import guardband": ["-c", "import guardband"],
     "all public names": ["-c", ALL_NAMES],
     "guardband --help": ["-m", "guardband", "--help"],
+    "guardband predict": ["-m", "guardband", "predict", "m.guardband", "ten.csv", "-o", "out.csv", "--quiet"],
+    "guardband audit": ["-m", "guardband", "audit", "m.guardband", "t.csv", "--target", "y", "--quiet"],
+    "guardband report": ["-m", "guardband", "report", "m.guardband", "-o", "page.html", "--quiet"],
+    "gb.load": ["-c", "import guardband as gb; gb.load('m.guardband')"],
 }
 # What, beside what, and the most that it may take.
 PAIRS = [
     ("import guardband", "import torch, sklearn", 1.3),
     ("all public names", "import torch, sklearn", 1.3),
     ("guardband --help", "import torch", 0.5),
+    ("guardband predict", "import torch", 2.0),
+    ("guardband audit", "import torch", 2.2),
+    ("guardband report", "import torch", 1.6),
+    ("gb.load", "import torch, sklearn", 1.3),
 ]
+
+
+def make_model() -> None:
+    """Write a model of 500 rows, 300 rows to audit it with, and ten to predict."""
+    random = np.random.default_rng(0)
+    for name, n in (("fit.csv", 500), ("t.csv", 300), ("ten.csv", 10)):
+        x = random.standard_normal((n, 4))
+        rows = np.column_stack([x, x[:, 0] + random.standard_normal(n) / 2])
+        np.savetxt(name, rows, "%.4f", ",", header="a,b,c,d,y", comments="")
+    fit = ["fit", "fit.csv", "--target", "y", "-o", "m.guardband", "--quiet"]
+    subprocess.run([sys.executable, "-m", "guardband", *fit], check=True, stdout=subprocess.DEVNULL)
 
 
 def cpu_seconds(program: list[str]) -> float:
@@ -35,6 +57,8 @@ def cpu_seconds(program: list[str]) -> float:
 def main() -> None:
     """Print the least time of each program, taken in turns, and the ratios."""
     turns = int(sys.argv[1]) if len(sys.argv) > 1 else 5
+    os.chdir(tempfile.mkdtemp())
+    make_model()
     least = dict.fromkeys(PROGRAMS, float("inf"))
     for _ in range(turns):
         for name, program in PROGRAMS.items():

@@ -5,10 +5,15 @@ import subprocess
 import sys
 from graphlib import CycleError, TopologicalSorter
 
+import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import csv
 
 import architecture
 import guardband as gb
+from guardband.doors.model_file import save
+from guardband.report.document import document
 from imports import LAYERS, Package, part_of
 
 PACKAGE = Package()
@@ -180,7 +185,7 @@ def loaded_by(code):
     """Return the modules, other than the standard library's, that a program loads in a process of its own."""
     code += "\nimport sys; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    return {name for name in done.stdout.split() if name.split(".")[0] not in sys.stdlib_module_names}
+    return {name for name in done.stdout.splitlines()[-1].split() if name.split(".")[0] not in sys.stdlib_module_names}
 
 
 def test_import_loads_no_other_package():
@@ -192,6 +197,81 @@ def test_the_public_names_load_little_beside_torch_and_scikit_learn():
     """No optional package, and of torch, scikit-learn and scipy no part that they do not load themselves."""
     everything = loaded_by("import guardband as gb; [getattr(gb, name) for name in gb.__all__]")
     assert heads(everything - loaded_by("import torch, sklearn")) <= BESIDE_TORCH_AND_SCIKIT_LEARN
+
+
+# What a model from a file is loaded and asked without; most of it takes longer to load than ten rows to predict.
+NEVER_TO_PREDICT = {
+    *("polars", "matplotlib", "jinja2", "IPython", "torchvision", "onnx", "onnxruntime", "mlflow", "sympy"),
+    *("torch._dynamo", "torch._inductor", "torch.onnx", "guardband.experiments"),
+}
+# What only an estimator of scikit-learn needs, and training.
+ONLY_TO_FIT = {
+    *("sklearn", "joblib", "scipy.stats", "scipy.optimize", "scipy.sparse", "scipy.linalg"),
+    *("guardband.doors.table", "guardband.doors.fit_rows", "guardband.learning.learn", "guardband.training.epochs"),
+}
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """Return a folder with a model, with the same model and its page, with a rule, and with a table of new rows."""
+    folder = tmp_path_factory.mktemp("small")
+    x, y = np.random.default_rng(0).standard_normal((2, 200))
+    model = gb.IntervalRegressor(network="plain", hidden=(4,), epochs=1, random_state=0).fit(pa.table({"x": x}), y)
+    model.save(folder / "m.guardband")
+    save(model, folder / "page.guardband", report=document(model, None))
+    gb.BandCalibrator().fit(x - 1, x, x + 1, y).save(folder / "rule.guardband")
+    csv.write_csv(pa.table({"x": x / 2, "y": y}), folder / "t.csv")
+    return folder
+
+
+def loaded_beside_torch(code):
+    loaded = loaded_by(code)
+    assert "torch" in loaded
+    return loaded - loaded_by("import torch")
+
+
+def loaded_by_command(folder, *words):
+    """Return the modules that a command loads, in a folder and to its end."""
+    run = f"app({list(words)}, standalone_mode=False)"
+    code = f"import os; os.chdir({str(folder)!r}); from guardband.cli.app import app"
+    return loaded_beside_torch(f"{code}\ntry: {run}\nexcept SystemExit as end: assert not end.code")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("predict", "m.guardband", "t.csv", "-o", "out.csv", "--quiet"),
+        ("predict", "m.guardband", "t.csv", "-o", "out.parquet", "--level", "0.8,0.9", "--unlike"),
+        ("explain", "m.guardband", "t.csv", "--rows", "1,2", "--quiet", "--json"),
+        ("audit", "m.guardband", "t.csv", "--target", "y", "--quiet", "--json"),
+    ],
+)
+def test_commands_that_predict_load_no_more_than_that(small, words):
+    """``benchmarks/import_time.py`` measures what that saves: scikit-learn alone takes as long to load as torch."""
+    assert not loaded_by_command(small, *words) & (NEVER_TO_PREDICT | ONLY_TO_FIT)
+
+
+def test_a_page_that_a_file_keeps_is_written_without_the_model(small):
+    loaded = loaded_by_command(small, "report", "page.guardband", "-o", "page.html")
+    assert not loaded & (NEVER_TO_PREDICT - {"jinja2"} | ONLY_TO_FIT)
+    assert not heads(loaded) & OPTIONAL
+    assert "guardband.doors.model_file" not in loaded
+
+
+def test_load_and_predict_interval_load_little_beside_torch_and_scikit_learn(small):
+    path = str(small / "m.guardband")
+    asked = f"gb.load({path!r}).predict_interval(pa.table({{'x': [0.0, 1.0]}}))"
+    loaded = loaded_by(f"import pyarrow as pa, guardband as gb; {asked}")
+    beside = loaded - loaded_by("import torch, sklearn, pyarrow as pa, pyarrow.compute; pa.array([1.0])")
+    assert heads(beside) <= BESIDE_TORCH_AND_SCIKIT_LEARN
+    assert not loaded & NEVER_TO_PREDICT
+
+
+def test_a_rule_is_loaded_and_used_without_scikit_learn(small):
+    path = str(small / "rule.guardband")
+    loaded = loaded_beside_torch(f"import guardband as gb; gb.load({path!r}).transform([0.0], [1.0], [2.0])")
+    assert not loaded & (NEVER_TO_PREDICT | ONLY_TO_FIT)
+    assert not heads(loaded) & OPTIONAL
 
 
 def test_no_file_but_a_promises_own_asks_for_its_kind():

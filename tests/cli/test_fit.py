@@ -11,7 +11,7 @@ from pyarrow import csv, parquet
 import guardband as gb
 from cli_tables import awkward_table, small_table
 from excel_files import write_xlsx
-from guardband.doors.model_file import read_report
+from guardband.doors.kept_report import read_report
 
 pytest.importorskip("guardband.report.page")
 

@@ -121,7 +121,7 @@ def test_a_damaged_report_is_one_line_and_nothing_is_written(command, tmp_path, 
     text = json.dumps(DAMAGED[damage](documents()["entities"]))
     packed = zlib.compress(text.encode())
     with monkeypatch.context() as patched:  # also what save would not write
-        patched.setattr("guardband.doors.model_file.zlib.compress", lambda *_, **__: packed)
+        patched.setattr("guardband.doors.kept_report.zlib.compress", lambda *_, **__: packed)
         save(small_model.model, tmp_path / "m.guardband", report={})
     said = command("report", tmp_path / "m.guardband", "--figures", tmp_path / "figures").complaint
     assert "guardband audit MODEL TABLE --report PAGE" in said

@@ -1,7 +1,8 @@
 """A word before each silence, colours for people, and neither for pipes."""
 
+import gc
 import io
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 
 import pytest
 
@@ -43,6 +44,19 @@ def test_what_is_said_meanwhile_stands_above_the_step():
     assert terminal.getvalue().split(ERASE) == [
         "", "Reading t.csv …", "Some text is not UTF-8.\n", "Reading t.csv …", ""
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("was_on", [True, False])
+def test_python_looks_for_garbage_only_after_packages_are_loaded(was_on):
+    try:
+        if not was_on:
+            gc.disable()
+        with suppress(ValueError), Speaker(quiet=True).loading("Loading PyTorch"):
+            assert not gc.isenabled()
+            raise ValueError("a package that cannot be loaded")
+        assert gc.isenabled() == was_on
+    finally:
+        gc.enable()
 
 
 def test_a_step_that_fails_is_erased():

@@ -33,7 +33,8 @@ from forged_models import (
     triple,
 )
 from guardband.data.target import Target
-from guardband.doors.model_file import read_report, save
+from guardband.doors.kept_report import read_report
+from guardband.doors.model_file import save
 
 MODELS = ["fast", "plain", "pav", "neg-ll", "bayes", "few", "entities", "repeated", "target", "own", *NETWORKS, *RULES]
 

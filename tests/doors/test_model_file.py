@@ -7,14 +7,17 @@ from fractions import Fraction
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
+from sklearn.base import BaseEstimator
 from torch import nn
 
 import guardband as gb
 from guardband.doors.file_format import _checksum
+from guardband.doors.model_file import load_to_predict
 from guardband.methods.conf_nn import ConfNN
 
 PLAIN = {"hidden": (16,), "epochs": 5, "random_state": 0}
@@ -252,6 +255,19 @@ def test_a_method_this_version_does_not_know_is_refused(saved, tmp_path):
     rewritten(saved[0], tmp_path / "unknown", unknown)
     with pytest.raises(gb.ModelFileError, match="this version of guardband can use: method must be one of"):
         gb.load(tmp_path / "unknown")
+
+
+def test_a_model_that_only_predicts_is_the_same_model(saved):
+    path, model = saved
+    plain, frame = load_to_predict(path), pa.Table.from_pandas(table(50)[0])
+    assert not isinstance(plain, BaseEstimator)
+    ours, theirs = plain.predict_interval(frame), model.predict_interval(frame)
+    for name in ("lower", "point", "upper", "unlike"):
+        np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name))
+    assert plain.certificate_ == model.certificate_
+    assert plain.settings() == gb.load(path).settings()
+    assert plain.belonging.split_by == model.belonging.split_by
+    assert vars(gb.load(path)).keys() == vars(model).keys()
 
 
 def test_paths_and_devices_that_are_not_there(saved, tmp_path):

@@ -5,7 +5,8 @@ from safetensors.torch import save_file
 
 import guardband as gb
 from guardband.doors.file_format import _checksum
-from guardband.doors.model_file import read_report, save
+from guardband.doors.kept_report import read_report
+from guardband.doors.model_file import save
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,8 @@ import pytest
 
 import guardband as gb
 from guardband.cli import main
-from guardband.doors.model_file import read_report, save
+from guardband.doors.kept_report import read_report
+from guardband.doors.model_file import save
 from guardband.report.page import render
 from guardband.report.schema import checked
 from reported import documents, fitted, found, places, put

@@ -125,7 +125,7 @@ def audit(
             f"--significance must lie strictly between 0 and 1, found {significance}. Use a number such as 0.01."
         )
     disk = open_tables(paths, sheet)
-    with speaker.doing("Loading PyTorch"):
+    with speaker.loading("Loading PyTorch"):
         from guardband.audit.audit import audit as judge
         from guardband.audit.promised_groups import findings_of_groups, group_lines, promised_groups
         from guardband.audit.verdict import used_before
@@ -154,7 +154,7 @@ def audit(
         )
     if recalibrate is not None:
         with speaker.doing(f"Calibrating on {rows.n:,} rows"):
-            anew = _recalibrated(model, rows, model_path)
+            model, anew = _recalibrated(model, rows, model_path)
             change = width_change(evidence.intervals, rows.evidence(model).intervals)
     with speaker.doing("Writing"):
         if report is not None and page is not None:
@@ -184,13 +184,13 @@ def audit(
     raise typer.Exit(code)
 
 
-def _recalibrated(model: Model, rows: Labelled, source: Path) -> dict[str, Any]:
-    """Calibrate the model on these rows, and return the document to save it with: unchecked, of the same origin."""
+def _recalibrated(model: Model, rows: Labelled, source: Path) -> tuple[Model, dict[str, Any]]:
+    """Return the model calibrated on these rows, and the document to save it with: unchecked, of the same origin."""
     from guardband.cli.model_columns import calibrate_again
     from guardband.cli.provenance import ORIGIN, origin_of
     from guardband.report.document import document
 
     origin = origin_of(source)
-    calibrate_again(model, rows.X, rows.y, rows.entities, rows.split_by)
-    made: dict[str, Any] = document(model, None)
-    return made | {ORIGIN: origin} if origin else made
+    again = calibrate_again(model, rows.X, rows.y, rows.entities, rows.split_by)
+    made: dict[str, Any] = document(again, None)
+    return again, made | {ORIGIN: origin} if origin else made

@@ -60,7 +60,7 @@ def demo(
 
     need_packages("plots", "matplotlib")
     make_folder(output)
-    with speaker.doing("Loading PyTorch"):
+    with speaker.loading("Loading PyTorch"):
         from guardband.audit.evidence import Evidence
         from guardband.experiments.demo import run_demo
         from guardband.report.document import document

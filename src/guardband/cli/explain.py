@@ -70,19 +70,19 @@ def explain(
     """
     speaker = Speaker(quiet, as_json)
     need_model_first("explain", model_path, table_paths)
-    with speaker.doing("Loading PyTorch"):
+    with speaker.loading("Loading PyTorch"):
         from guardband.cli.model_columns import load_for_tables
         from guardband.explain.explain import explain_rows
         from guardband.explain.explainable import Mixes
 
         speaker.step(f"Loading {model_path}")
         model = load_for_tables(model_path, device)
+    with speaker.doing("Reading"):
         if not isinstance(model, Mixes):
             raise ValueError(
                 f"{model_path} is a rule, and does not know which columns its predictions come from. Explain them with "
                 "the program that made them."
             )
-        speaker.step("Reading")
         X = _read(model, table_paths, sheet)
         others = None if background is None else _read(model, [background], None)
         asked = levels_in([level]) if level else None

@@ -17,7 +17,7 @@ from guardband.cli.paths import need_writable
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from guardband.doors.table import IntervalRegressor
+    from guardband.doors.table_model import TableModel
 
 ROWS = 257
 """Rows to compare on: no power of two, which shows that the graph's batch size is free."""
@@ -50,7 +50,7 @@ def export(
     need_packages("tables", "pyarrow")
     speaker = Speaker(quiet, as_json)
     need_writable((onnx,), (model_path,))
-    with speaker.doing("Loading PyTorch"):
+    with speaker.loading("Loading PyTorch"):
         from guardband.cli.model_columns import load_for_tables
         from guardband.doors.bands import BandCalibrator
         from guardband.doors.export import export_onnx
@@ -87,7 +87,7 @@ def export(
     speaker.tell_json({"graph": str(onnx), "columns": list(described.names), "compared": found})
 
 
-def _compare(model: IntervalRegressor, rows: pa.Table, path: Path) -> dict[str, float]:
+def _compare(model: TableModel, rows: pa.Table, path: Path) -> dict[str, float]:
     import numpy as np
     import onnxruntime
 
@@ -107,7 +107,7 @@ def _compare(model: IntervalRegressor, rows: pa.Table, path: Path) -> dict[str, 
     return {"largest_difference": largest, "median_width": width, "rows": ROWS}
 
 
-def _as_given(model: IntervalRegressor, rows: pa.Table) -> Any:
+def _as_given(model: TableModel, rows: pa.Table) -> Any:
     import numpy as np
 
     if hasattr(model, "feature_names_in_"):
@@ -115,7 +115,7 @@ def _as_given(model: IntervalRegressor, rows: pa.Table) -> Any:
     return np.column_stack([column.to_numpy() for column in rows.columns])
 
 
-def rows_like(model: IntervalRegressor) -> pa.Table:
+def rows_like(model: TableModel) -> pa.Table:
     """Return rows within the ranges that a model's encoder learnt, with missing and unknown cells among them."""
     import numpy as np
     import pyarrow as pa

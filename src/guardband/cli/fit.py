@@ -152,7 +152,7 @@ def fit(
     if transform is not None and transform not in NAMED:
         raise ValueError(f"--transform must be one of {', '.join(NAMED)}, found {transform!r}. Choose one of them.")
     of_groups = check_group_options(group, small_groups, missing_group, group_bins)
-    with speaker.doing("Loading PyTorch"):
+    with speaker.loading("Loading PyTorch"):
         from guardband.cli.fit_for_target import for_other_rows, need_possible
         from guardband.cli.fit_result import Result
         from guardband.cli.fit_steps import asked, check_target, read, split, train

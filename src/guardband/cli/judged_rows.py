@@ -28,7 +28,7 @@ def read_judged(
     speaker: Speaker,
 ) -> tuple[Model, Labelled]:
     """Return the model in a file, and the rows of a table that judge it."""
-    with speaker.doing(f"Loading {model_path}"):
+    with speaker.loading(f"Loading {model_path}"):
         model = load_for_tables(model_path, device)
     inputs = Inputs.of(model, disk)
     own = target_of(model_path, target, list(inputs.kinds), disk.names)

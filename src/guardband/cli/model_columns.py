@@ -11,9 +11,9 @@ from guardband.data.kinds import Kind
 
 if TYPE_CHECKING:
     from guardband.doors.bands import BandCalibrator
-    from guardband.doors.table import IntervalRegressor
+    from guardband.doors.table_model import TableModel
 
-    Model = IntervalRegressor | BandCalibrator
+    Model = TableModel | BandCalibrator
 
 PYTHON_ONLY = {
     "model": (
@@ -99,24 +99,25 @@ def _weights_of_rule(rule: BandCalibrator) -> str | None:
 def load_for_tables(path: Path, device: str = "auto") -> Model:
     """Return the model or the rule in a file; what needs code that only Python can bring is refused."""
     from guardband.doors.file_format import read
-    from guardband.doors.model_file import load
+    from guardband.doors.model_file import load_to_predict
     from guardband.exceptions import ModelFileError
 
     try:
-        model: Model = load(path, device=device)
+        return load_to_predict(path, device)
     except ModelFileError:
         kind = read(path)[0]["kind"]  # which raises the same error if it lies in the file itself
         if kind in PYTHON_ONLY:
             raise ValueError(PYTHON_ONLY[kind].format(path=path)) from None
         raise
-    return model
 
 
-def calibrate_again(model: Model, X: Any, y: Any, entities: Any, split_by: Sequence[str]) -> None:
-    """Calibrate a model or a rule on other rows."""
+def calibrate_again(model: Model, X: Any, y: Any, entities: Any, split_by: Sequence[str]) -> Model:
+    """Return a model or a rule, calibrated on other rows."""
     from guardband.doors.bands import BandCalibrator
 
     if isinstance(model, BandCalibrator):
         model.fit_table(X, y, model.columns, entities=entities, split_by=split_by, groups=model.grouping)
-    else:
-        model.calibrate(X, y, entities=entities)
+        return model
+    from guardband.doors.table import IntervalRegressor
+
+    return IntervalRegressor.restored(model).calibrate(X, y, entities=entities)

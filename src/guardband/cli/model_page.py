@@ -12,7 +12,7 @@ from guardband.cli.console import Speaker
 
 def kept_page(source: Path) -> dict[str, Any]:
     """Return the document that a file keeps, or one of the promise alone; the promise is always the model's own."""
-    from guardband.doors.model_file import read_certificate, read_report
+    from guardband.doors.kept_report import read_certificate, read_report
     from guardband.exceptions import ModelFileError
     from guardband.report.document import document, promised
     from guardband.report.schema import checked

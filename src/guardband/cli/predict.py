@@ -103,7 +103,7 @@ def predict(
     paths = paths_in(table_paths)
     need_writable((place,), (model_path, *paths))
     disk = open_tables(paths, sheet)
-    with speaker.doing("Loading PyTorch"):
+    with speaker.loading("Loading PyTorch"):
         from guardband.cli.model_columns import load_for_tables
 
         speaker.step(f"Loading {model_path}")

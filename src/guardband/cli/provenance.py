@@ -39,7 +39,7 @@ def with_origin(
 
 def origin_of(model_path: Path) -> dict[str, Any]:
     """Return what a model's file says of its origin: nothing if it is not what a file can hold, whoever wrote it."""
-    from guardband.doors.model_file import read_report
+    from guardband.doors.kept_report import read_report
 
     kept = (read_report(model_path) or {}).get(ORIGIN)
     try:

@@ -105,7 +105,11 @@ def report(
         with speaker.doing(f"Loading {source}"):
             page, drawn = _of_run(source, output, figures)
     else:
-        shown = (judged_page(source, tables, sheet, speaker, **roles) if tables else kept_page(source)) | heading
+        if tables:
+            shown = judged_page(source, tables, sheet, speaker, **roles) | heading
+        else:
+            with speaker.loading(f"Loading {source}"):
+                shown = kept_page(source) | heading
         with speaker.doing("Writing"):
             page, drawn = _of_model(source, shown, output, figures, tables)
         if tables:

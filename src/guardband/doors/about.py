@@ -9,10 +9,12 @@ import numpy as np
 import torch
 
 if TYPE_CHECKING:
+    from guardband.doors.fitted import Fitted
     from guardband.doors.table import IntervalRegressor
+    from guardband.doors.table_model import TableModel
 
 
-def made_by(model: IntervalRegressor) -> list[tuple[str, str]]:
+def made_by(model: TableModel) -> list[tuple[str, str]]:
     """Return rows, seed and networks by name."""
     fitted = model.fitted_
     learned, seed = fitted.learned, fitted.params["random_state"]
@@ -31,12 +33,12 @@ def made_by(model: IntervalRegressor) -> list[tuple[str, str]]:
     ]
 
 
-def settings_of(model: IntervalRegressor) -> list[tuple[str, str]]:
+def settings_of(fitted: Fitted, default: IntervalRegressor) -> list[tuple[str, str]]:
     """Return the arguments that were given, other than by default."""
-    defaults = type(model)().get_params(deep=False)
+    defaults = default.get_params(deep=False)
     return [
         (name, value if isinstance(value, str) else getattr(value, "__name__", repr(value)))
-        for name, value in model.fitted_.params.items()
+        for name, value in fitted.params.items()
         if name not in ("verbose", "device") and repr(value) != repr(defaults[name])
     ]
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.exceptions import NotFittedError
 
 from guardband.bands.certificate import Certificate
 from guardband.bands.intervals import Intervals
@@ -529,6 +528,8 @@ class BandCalibrator(BandRows):
     def calibration_(self) -> Calibrated:
         """The calibrated rule."""
         if self._calibrated is None:
+            from sklearn.exceptions import NotFittedError  # loading scikit-learn takes as long as loading torch
+
             raise NotFittedError("This BandCalibrator is not calibrated yet: call fit first.")
         return self._calibrated
 

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from guardband.data.files import write_whole
 from guardband.data.packages import need_packages
 from guardband.doors.network import GuardedNetwork
-from guardband.doors.table import IntervalRegressor
+from guardband.doors.table_model import TableModel
 from guardband.learning.table_network import TableNetwork
 from guardband.training.inputs import Inputs
 from guardband.words import listed
@@ -39,7 +39,7 @@ class _Named(nn.Module):
 
 
 def export_onnx(
-    guarded: GuardedNetwork | IntervalRegressor,
+    guarded: GuardedNetwork | TableModel,
     example: Inputs,
     path: str | os.PathLike[str],
     *,
@@ -73,7 +73,7 @@ def export_onnx(
     need_packages("onnx", "onnx", "onnxscript")
     metadata = {}
     network: Any = guarded
-    if isinstance(guarded, IntervalRegressor):
+    if isinstance(guarded, TableModel):
         network = guarded.as_network()
         example, metadata = network.rows(example), {"guardband.table": network.described()}
     if not isinstance(network, GuardedNetwork | TableNetwork):

@@ -7,12 +7,9 @@ and to be brought again.
 from __future__ import annotations
 
 import copy
-import json
 import numbers
 import os
-import zlib
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -36,6 +33,7 @@ from guardband.doors.fitted import Fitted
 from guardband.doors.groups import grouped, restored_groups
 from guardband.doors.guarded_model import GuardedModel
 from guardband.doors.guarded_model_file import described, restored
+from guardband.doors.kept_report import packed_report
 from guardband.doors.model_checks import (
     check_calibration,
     check_columns,
@@ -54,7 +52,7 @@ from guardband.doors.stored_calibration import (
     calibration_tensors,
     restored_calibration,
 )
-from guardband.doors.table import IntervalRegressor
+from guardband.doors.table_model import TableModel
 from guardband.doors.weighting_file import WEIGHTING, restored_weighting, weighting_entries, weighting_tensors
 from guardband.doors.weights import Weighting, weighted
 from guardband.exceptions import ModelFileError
@@ -67,6 +65,7 @@ from guardband.methods.registry import method_named, method_names
 from guardband.nn.heads import Head
 from guardband.training.members import Members, State, tensors_of
 from guardband.training.stack import Stack, stack
+from guardband.training.threads import one_thread_each
 
 CUSTOM = "custom"
 NETWORK_PRINTS = "calibration_prints"
@@ -75,12 +74,10 @@ WEIGHTS, CALIBRATION = "weights.", "calibration."
 ENTITIES = ("training_entities", "calibration_entities")
 NO_FAULT_OF_THE_FILE = (Warning, torch.OutOfMemoryError, getattr(torch, "AcceleratorError", torch.OutOfMemoryError))
 """A warning that the user's own filter made an error, and a GPU that is full."""
-MOST_UNPACKED = 4_000_000
-"""Bytes of a report: documents are at most 1.5 MB, see ``report/document.py``."""
 
 
 def save(
-    model: IntervalRegressor | GuardedNetwork | GuardedModel | BandCalibrator,
+    model: TableModel | GuardedNetwork | GuardedModel | BandCalibrator,
     path: str | os.PathLike[str],
     report: dict[str, Any] | None = None,
 ) -> None:
@@ -106,7 +103,7 @@ def save(
         return
     if isinstance(model, BandCalibrator):
         entries, tensors = described_rule(model, _plain_arguments(model.arguments))
-        write(path, entries, tensors | _packed(report))
+        write(path, entries, tensors | packed_report(report))
         return
     fitted = model.fitted_
     learned, calibrated = fitted.learned, fitted.calibrated
@@ -143,15 +140,7 @@ def save(
             tensors[name] = torch.from_numpy(labels)
     if calibrated is not None:
         tensors |= calibration_tensors(calibrated) | weighting_tensors(fitted.weighting)
-    write(path, entries, tensors | _packed(report))
-
-
-def _packed(report: dict[str, Any] | None) -> dict[str, Tensor]:
-    """Return a document as a tensor, and not as entries: who loads the model need not read all its numbers."""
-    if report is None:
-        return {}
-    packed = zlib.compress(json.dumps(report, allow_nan=False).encode(), level=6)
-    return {"report": torch.from_numpy(np.frombuffer(packed, dtype=np.uint8).copy())}
+    write(path, entries, tensors | packed_report(report))
 
 
 def load(
@@ -212,10 +201,30 @@ def load(
     ModelFileError
         If the file cannot be loaded, with the reason.
     """
-    resolve_device(device)  # a device that is not here is no fault of the file
-    entries, tensors = read(path)
     brought = {"network": network, "method": method, "guarantee": guarantee, "outputs": outputs}
     brought |= {"split_by": split_by, "groups": groups, "weights": weights, "target_transform": target_transform}
+    found = _load(path, brought, model, residuals, device)
+    if not isinstance(found, TableModel):
+        return found
+    from guardband.doors.table import IntervalRegressor
+
+    return IntervalRegressor.restored(found)
+
+
+def load_to_predict(path: str | os.PathLike[str], device: str = "auto") -> TableModel | BandCalibrator:
+    """Return a saved model that needs no code of the user's own; a table's comes without scikit-learn.
+
+    scikit-learn takes as long to load as torch. ``IntervalRegressor.restored`` makes of it what ``load`` returns.
+    """
+    found: TableModel | BandCalibrator = _load(path, {}, None, None, device)
+    return found
+
+
+def _load(path: str | os.PathLike[str], brought: Mapping[str, Any], model: Any, residuals: Any, device: str) -> Any:
+    """Return a saved model; a table's as one that only predicts."""
+    resolve_device(device)  # a device that is not here is no fault of the file
+    entries, tensors = read(path)
+    weights = brought.get("weights")
     try:
         if entries["kind"] == "network":
             return _network(entries, tensors, brought)
@@ -226,8 +235,9 @@ def load(
             raise ModelFileError(f"it holds {what}: remove model=... and residuals=...")
         if entries["kind"] == "rule":
             return restored_rule(entries, tensors, _arguments(entries["arguments"], brought))
-        regressor = IntervalRegressor(**_arguments(entries["params"], brought) | {"device": device})
-        _restore(regressor, entries, tensors, weights)
+        params = _arguments(entries["params"], brought) | {"device": device}
+        with one_thread_each():  # many short checks, at each of which threads would wait for each other
+            return _restore(dict(sorted(params.items())), entries, tensors, weights)
     except ModelFileError as error:
         raise ModelFileError(f"{path}: {error}") from None
     except NO_FAULT_OF_THE_FILE:
@@ -236,42 +246,11 @@ def load(
         check = AGAIN if all(value is None for value in brought.values()) else f"Check what you pass to load. {AGAIN}"
         why = f"{path} does not hold what this version of guardband can use: {reason(error)}."
         raise ModelFileError(f"{why} {check}") from error
-    return regressor
-
-
-def read_certificate(path: str | os.PathLike[str]) -> Certificate | None:
-    """Return the certificate in a model file; None if there is none, or if its promise is of the user's own kind."""
-    entries, _ = read(path)
-    with suppress(KeyError, ValueError, TypeError):
-        return Certificate.from_dict(entries["certificate"])
-    return None
-
-
-def read_report(path: str | os.PathLike[str]) -> dict[str, Any] | None:
-    """Return the document of the page that was saved with a model, or None if there is none."""
-    _, tensors = read(path)
-    if "report" not in tensors:
-        return None
-    try:
-        packed, unpacking = tensors["report"], zlib.decompressobj()
-        if packed.dtype != torch.uint8 or packed.ndim != 1:
-            raise ValueError("it is no list of bytes")
-        text = unpacking.decompress(packed.numpy().tobytes(), MOST_UNPACKED)
-        if not unpacking.eof:
-            raise ValueError("it is longer than a report can be, or cut short")
-        document = json.loads(text)
-        if not isinstance(document, dict):
-            raise ValueError("it is no JSON object")
-    except (ValueError, RecursionError, zlib.error) as error:
-        raise ModelFileError(
-            f"{path} holds a report that this version of guardband cannot read: {reason(error)}. Make a new one with "
-            "`guardband audit MODEL TABLE --report PAGE`."
-        ) from error
-    return document
 
 
 def _network(entries: Mapping[str, Any], tensors: Mapping[str, Tensor], brought: Mapping[str, Any]) -> GuardedNetwork:
-    given, expected = brought["network"], entries["networks"]
+    expected = entries["networks"]
+    given: Any = brought.get("network")
     networks = list(given) if isinstance(given, Sequence) else [given]
     if len(networks) != expected or not all(isinstance(one, nn.Module) for one in networks):
         raise ModelFileError(f"it holds {expected} calibrated network(s): build the network anew and pass network=...")
@@ -308,9 +287,9 @@ def _network(entries: Mapping[str, Any], tensors: Mapping[str, Tensor], brought:
 
 
 def _restore(
-    model: IntervalRegressor, entries: Mapping[str, Any], tensors: Mapping[str, Tensor], function: Any = None
-) -> None:
-    options = FitOptions.of(model.get_params(deep=False))
+    params: Mapping[str, Any], entries: Mapping[str, Any], tensors: Mapping[str, Tensor], function: Any = None
+) -> TableModel:
+    options = FitOptions.of(params)
     heads: tuple[Head, ...] = tuple(spec.head for spec in options.specs)
     encoder, epochs = encoder_from_dict(entries["encoder"]), tuple(entries["epochs"])
     target = Target.from_dict(entries["target"], options.target.transform)
@@ -342,7 +321,7 @@ def _restore(
         choices=entries["choices"],
     )
     method = options.method if entries["score"] is None else method_named(entries["score"])
-    grouping = restored_groups(entries, model.groups)
+    grouping = restored_groups(entries, params["groups"])
     prints: dict[str, Any] = {name: tensors[name].numpy().view(np.uint64) for name in PRINTS}
     fitted = Fitted(
         learned=learned,
@@ -350,7 +329,7 @@ def _restore(
         calibrated=None,
         **prints,
         reference=Reference.from_dict(entries["reference"]),
-        params=model.get_params(deep=False),
+        params=params,
         training_entities=_numpy(tensors.get("training_entities")),
         calibration_entities=_numpy(tensors.get("calibration_entities")),
         doubts=tuple(entries["doubts"]),
@@ -368,11 +347,7 @@ def _restore(
         rule = weighted(fitted.rule, weighting)
         calibrated = restored_calibration(rule, entries, tensors, like, n_rows, on_insufficient)
         fitted = replace(fitted, calibrated=calibrated, weighting=weighting)
-    model.n_features_in_ = entries["features"]["count"]
-    if entries["features"]["names"]:
-        model.feature_names_in_ = np.array(entries["features"]["names"], dtype=object)
-    model.n_iter_ = max(epochs)
-    model.fitted_ = fitted
+    return TableModel(fitted, entries["features"]["names"], entries["features"]["count"])
 
 
 def _rebuilt(

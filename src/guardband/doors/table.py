@@ -6,47 +6,37 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import _check_sample_weight, _get_feature_names, check_is_fitted, validate_data
 
-from guardband.bands.certificate import Certificate
 from guardband.bands.intervals import Intervals
 from guardband.bands.levels import Level
 from guardband.bands.pav_promise import PavRule
-from guardband.bands.predicted import Context, Predicted
 from guardband.bands.promise import Side
-from guardband.calibration.calibrated import Calibrated, OnInsufficient
+from guardband.calibration.calibrated import OnInsufficient
 from guardband.calibration.pav import Average
-from guardband.data.encoder import TableEncoder
 from guardband.data.entities import SplitBy, refuse_seen
 from guardband.data.fingerprint import count_overlap, refuse_overlap
 from guardband.data.grouping import BINS, GroupsBy, SmallGroups
 from guardband.data.labelled_rows import Belonging, LabelledRows
-from guardband.data.mixed_rows import Mixer
 from guardband.data.table import Table, read_table
-from guardband.data.target import Target
 from guardband.data.transforms import Transform
-from guardband.doors.about import made_by, settings_of
+from guardband.doors.about import settings_of
 from guardband.doors.fit_rows import PREPARED_OUTSIDE, fit_rows, warn_of_absurd_rows
 from guardband.doors.for_target import for_target, with_source
-from guardband.doors.judged import Judged
 from guardband.doors.shown import PromiseBelowDiagram
-from guardband.doors.weights import Weighting, weighed, with_weights
-from guardband.exceptions import UnlikeRowsWarning, warn
+from guardband.doors.table_model import TableModel
+from guardband.doors.weights import Weighting, with_weights
 from guardband.learning.architecture import Builder
 from guardband.learning.options import FitOptions
 from guardband.methods.method import Guarantee, Method
 from guardband.nn.loss import Point
 from guardband.nn.ordering import Ordering
 from guardband.training.recipe import Epochs
-
-if TYPE_CHECKING:
-    from guardband.learning.table_network import TableNetwork
 
 Array = NDArray[np.float64]
 
@@ -70,7 +60,7 @@ PROMISED = (
 """What fit settles of the promise."""
 
 
-class IntervalRegressor(PromiseBelowDiagram, Judged, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class IntervalRegressor(PromiseBelowDiagram, TableModel, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """A network for tables whose prediction intervals come with a guarantee.
 
     ``fit`` trains on some of its rows and calibrates on the others. With ``calibration_size=None`` all rows train, and
@@ -438,126 +428,9 @@ class IntervalRegressor(PromiseBelowDiagram, Judged, RegressorMixin, BaseEstimat
         point = self.fitted_.learned.target.to_units(point, point, point)[1]
         return point
 
-    def predict_interval(
-        self,
-        X: Any,
-        *,
-        confidence_level: Level | Sequence[Level] | None = None,
-        alpha: Level | Sequence[Level] | None = None,
-        weights: Any = None,
-    ) -> Intervals:
-        """Return the ``Intervals`` of new rows, at other levels if asked for.
-
-        Rows unlike all training rows are counted in one ``UnlikeRowsWarning``, and marked in ``Intervals.unlike``.
-
-        Parameters
-        ----------
-        X : table or array of shape (n, d)
-            New rows, with the columns given to ``fit``.
-        confidence_level : float or sequence of float, default None
-            The share of new rows that should fall inside their intervals, or several such shares. None means 0.9,
-            or the model's own level. Raise it if a miss is expensive; intervals become wider.
-        alpha : float or sequence of float, default None
-            One minus ``confidence_level``, for code that counts misses. Give one of the two.
-        weights : array of shape (n,), default None
-            The weight of each row, if ``calibrate`` was given weights as numbers and the guarantee is "marginal".
-        """
-        calibrated = self.calibration_.at(confidence_level, alpha)
-        table = self.read_rows(X, to_predict=True, weights=weights)
-        bands = self.intervals_of(table, calibrated)
-        seen = self.fitted_.seen
-        if seen is None:
-            return bands
-        found, columns = seen.compare(table)
-        words = found.in_words(lambda row: f"row {row:,}") if found.count else ""
-        if words:
-            warn(words, UnlikeRowsWarning)
-        return replace(bands, unlike_columns=columns, unlike_words=words)
-
-    def intervals_of(self, table: Table, calibrated: Calibrated | None = None) -> Intervals:
-        """Return the ``Intervals`` of rows that ``read_rows`` returned, without a look at how unusual they are.
-
-        Parameters
-        ----------
-        table : Table
-            Rows that ``read_rows`` returned.
-        calibrated : object, default None
-            The rule at other levels than the model's own.
-        """
-        calibrated = calibrated or self.calibration_
-        ends = calibrated.ends(self.fitted_.predict(table), table.context)
-        ends = self.fitted_.learned.target.to_units(*ends)
-        return calibrated.intervals(ends, index=table.index, input_names=(*table.names, *table.extra))
-
-    def made_by(self) -> list[tuple[str, str]]:
-        """Return rows, seed and networks by name, for the page."""
-        return made_by(self)
-
     def settings(self) -> list[tuple[str, str]]:
         """Return the arguments that were given, other than by default."""
-        return settings_of(self)
-
-    def outputs(self, X: Any, table: Table) -> tuple[Predicted, NDArray[np.float32]]:
-        """Return what the networks predict for rows that ``read_rows`` returned, and their columns as numbers.
-
-        The indices of columns with many categories are no numbers, and left out.
-
-        Parameters
-        ----------
-        X : table or array of shape (n, d)
-            Rows, as numpy, pandas, polars, Arrow or tensors.
-        table : Table
-            Rows that ``read_rows`` returned.
-        """
-        learned, rule = self.fitted_.learned, self.fitted_.rule
-        inputs = learned.encoder.encode(table)
-        numbers = inputs.shape[1] - len(learned.architecture.sizes)
-        return learned.predict_encoded(inputs, rule.each_copy), inputs[:, :numbers]
-
-    @property
-    def is_quick(self) -> bool:
-        """Whether the model may be asked for many rows: yes."""
-        return True
-
-    def mixer(self, X: Any) -> Mixer:
-        """Return rows as the model reads them, and what it predicts for rows mixed from them.
-
-        Parameters
-        ----------
-        X : table or array of shape (n, d)
-            Rows, as the model takes them.
-        """
-        check_is_fitted(self, "fitted_")
-        return self.fitted_.mixer(self.read_rows(X, to_predict=True), X)
-
-    @property
-    def certificate_(self) -> Certificate:
-        """What is promised of the intervals."""
-        return self.calibration_.certificate
-
-    @property
-    def calibration_(self) -> Calibrated:
-        """The calibrated rule."""
-        check_is_fitted(self, "fitted_")
-        if self.fitted_.calibrated is None:
-            raise NotFittedError(
-                "This IntervalRegressor is trained but not calibrated: call calibrate(X, y) with rows that "
-                "did not train it."
-            )
-        return self.fitted_.calibrated
-
-    def as_network(self) -> TableNetwork:
-        """Return the fitted model as one ``torch.nn.Module``, from rows of numbers to intervals in the units of y."""
-        from guardband.learning.table_network import TableNetwork
-
-        calibrated = self.calibration_
-        if "weight" in calibrated.rule.uses_of_new:
-            raise ValueError(
-                "A graph of a table cannot find the weights of its rows. Serve this model from Python, or calibrate "
-                'with guarantee="pac" and max_weight.'
-            )
-        names = tuple(map(str, getattr(self, "feature_names_in_", range(self.n_features_in_))))
-        return TableNetwork(self.fitted_.learned, calibrated, names, self.fitted_.grouping)
+        return settings_of(self.fitted_, type(self)())
 
     # --------------------------------------------------------------------------------------- save
 
@@ -574,47 +447,31 @@ class IntervalRegressor(PromiseBelowDiagram, Judged, RegressorMixin, BaseEstimat
         check_is_fitted(self, "fitted_")
         save(self, path)
 
-    # ------------------------------------------------------------------------------------- checks
-
-    def read_rows(self, X: Any, *, to_predict: bool = False, weights: Any = None) -> Table:
-        """Return rows with the columns that the model was fitted on, as what they were then.
-
-        Columns with names are found by them, in any order among others; arrays must have the same columns.
+    @classmethod
+    def restored(cls, model: TableModel) -> IntervalRegressor:
+        """Return a model that can also be calibrated, from one that can only predict.
 
         Parameters
         ----------
-        X : table or array of shape (n, d)
-            Rows, as numpy, pandas, polars, Arrow or tensors.
-        to_predict : bool, default False
-            Whether the rows are only to be predicted. Columns that are not learnt from may then be absent.
-        weights : array of shape (n,), default None
-            The weight of each row, if the model needs them.
+        model : TableModel
+            A model from a file.
         """
-        table, fitted = self._read(X, to_predict=to_predict), self.fitted_
-        if fitted.calibrated is None:
-            return table
-        return weighed(table, X, weights, fitted.weighting, fitted.calibrated.rule)
+        out = cls(**model.fitted_.params)
+        out.__dict__.update(vars(model))
+        return out
 
-    def _read(self, X: Any, *, to_predict: bool = False) -> Table:
-        """Return rows without their weights."""
-        names, encoder = getattr(self, "feature_names_in_", None), self.fitted_.learned.encoder
-        grouping = self.fitted_.grouping
-        if names is not None and _get_feature_names(X) is not None:
-            needed = () if grouping is None else grouping.column_names
-            unlearnt = [name for name in encoder.unlearnt(names) if name not in needed]
-            table = read_table(X, list(names), unlearnt if to_predict else ())
-        else:
-            table = read_table(X)
-            validate_data(self, X, skip_check_array=True, reset=False)
-        if isinstance(encoder, TableEncoder):
-            table = table.read_as(encoder.kinds)
-        return table if grouping is None else replace(table, context=Context(group=grouping.of_rows(table, X)))
+    # ------------------------------------------------------------------------------------- checks
 
-    @property
-    def target_(self) -> Target:
-        """The scale of the target."""
+    def _columns(self, X: Any, to_predict: bool) -> Table:
+        """Return the columns that the model was fitted on; those without names are checked as scikit-learn does."""
+        if hasattr(self, "feature_names_in_") and _get_feature_names(X) is not None:
+            return super()._columns(X, to_predict)
+        table = read_table(X)
+        validate_data(self, X, skip_check_array=True, reset=False)
+        return table
+
+    def _need_fitted(self) -> None:
         check_is_fitted(self, "fitted_")
-        return self.fitted_.learned.target
 
     @property
     def belonging(self) -> Belonging:

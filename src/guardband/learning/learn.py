@@ -16,6 +16,7 @@ from torch import nn
 
 from guardband.exceptions import DegenerateBandWarning, warn
 from guardband.learning.architecture import Architecture
+from guardband.learning.effort import LONGEST_EPOCH, Effort
 from guardband.learning.learned import Learned
 from guardband.learning.training_rows import Array, TrainingRows
 from guardband.methods.method import NetworkSpec
@@ -29,26 +30,10 @@ from guardband.training.predict import predict
 from guardband.training.recipe import Recipe
 from guardband.training.stack import stack
 
-MOST_RESTARTS = 2
 ROWS_FOR_HEALTH = 10_000
 SEEDS_OF_A_COPY = 1000
-LONGEST_EPOCH = 1000
-"""An epoch has at most so many steps: those of long tables are parts of a pass."""
 MOST_HELD_OUT = 20_000
 """Rows by which a copy is stopped: more would say no more, and would not train."""
-
-
-@dataclass(frozen=True)
-class Effort:
-    """How much to train: so many copies of each network, for at most so many seconds, and restarts of dead ones.
-
-    Several copies that stop early are trained on folds: each is stopped by rows that it did not see, and every row
-    trains most copies.
-    """
-
-    copies: int = 1
-    seconds: float = math.inf
-    restarts: int = MOST_RESTARTS
 
 
 def learn(

@@ -13,7 +13,7 @@ from guardband.data.target import Target
 from guardband.data.transforms import NAMED
 from guardband.learning.architecture import Architecture
 from guardband.learning.choice import AUTO, SCORES
-from guardband.learning.learn import LONGEST_EPOCH, Effort
+from guardband.learning.effort import LONGEST_EPOCH, Effort
 from guardband.methods.method import Method, NetworkSpec, Request
 from guardband.methods.registry import method_named
 from guardband.nn.heads import NestedTriples, Triple

@@ -16,7 +16,8 @@ from guardband.calibration.rule import Calibration
 from guardband.data.target import Target
 from guardband.experiments.reproduce.problem import Problem
 from guardband.experiments.reproduce.setting import Contestant, Setting
-from guardband.learning.learn import Effort, learn
+from guardband.learning.effort import Effort
+from guardband.learning.learn import learn
 from guardband.learning.learned import Learned
 from guardband.learning.training_rows import TrainingRows
 from guardband.methods.method import NetworkSpec
