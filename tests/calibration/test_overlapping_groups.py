@@ -189,6 +189,17 @@ def test_rows_of_no_group_count_for_nothing(n):
     assert solved(scores, members, Fraction(8, 10), new).tolist() == expected
 
 
+def test_a_group_that_only_training_rows_had_is_not_taken_for_another_of_its_column():
+    """Calibration rows have one group of each column, and new ones a second."""
+    rng = np.random.default_rng(7)
+    cut = GroupedCut(MarginalCut(), ("a", "b", "x"), columns=2)
+    codes = np.where(rng.random((200, 2)) < 0.5, [[0, 2]], -1)
+    known, levels = Context(group=codes), Levels.of(0.9)
+    found = cut.calibrate_complete(rng.standard_normal(200), known, levels, False)
+    new = Context(group=np.array([[0, 2], [1, 2], [1, -1]]))
+    assert np.isinf(cut.thresholds(found.arrays, new)[:, 0]).tolist() == [False, True, True]
+
+
 @pytest.mark.parametrize("n", [300, 60_000])
 def test_to_calibrate_for_the_own_rows_is_to_calibrate_and_complete(n):
     rng = np.random.default_rng(8)

@@ -117,8 +117,8 @@ class Patterns:
 
     @cached_property
     def _has_one_group_each(self) -> bool:
-        """Whether of each column a row has its only group or none."""
-        return bool((self.digit.max(axis=1) == 1).all())
+        """Whether of each column a row can only have its one group or none, as all groups that there are were seen."""
+        return bool((self.digit.max(axis=1) == 1).all() and (self.digit[:, FIRST:] >= 0).any(axis=0).all())
 
     def thresholds(self, table: Any, codes: Any, xp: Any) -> Any:
         """Return the threshold of each row, infinite where its pattern is not known, ``(P, L), (n, J) -> (n, L)``."""
