@@ -9,7 +9,7 @@ import pytest
 from guardband.bands.levels import Levels
 from guardband.bands.predicted import Context
 from guardband.bands.ranks import marginal_rank, order_statistic
-from guardband.calibration import overlapping_groups
+from guardband.calibration import overlapping_groups, pattern_paths
 from guardband.calibration.cut import MarginalCut
 from guardband.calibration.grouped_cut import GroupedCut
 from guardband.calibration.overlapping_groups import pattern_thresholds
@@ -160,6 +160,59 @@ def test_many_rows_give_what_linear_programs_give(change):
     patterns, pattern = np.unique(members, axis=0, return_inverse=True)
     arguments = scores, pattern.reshape(-1), patterns, Fraction(9, 10), patterns
     assert pattern_thresholds(*arguments) == pytest.approx(programmed_thresholds(*arguments), rel=1e-7)
+
+
+@pytest.mark.parametrize("n", [200, 3 * overlapping_groups.SAMPLE])
+@pytest.mark.parametrize("digits", [1, 15])
+def test_paths_among_the_nearest_points_end_where_those_among_all_points_do(n, digits, monkeypatch):
+    """To the last bit, ties or not; with one point for each group, most paths leave the nearest points."""
+    rng = np.random.default_rng(5)
+    members = rng.random((n, 6)) < 0.4
+    members[:, 0] |= ~members.any(axis=1)
+    scores = np.round(np.abs(rng.standard_normal(n)) * (1 + members[:, 1]), digits)
+    found = []
+    for nearest in (1, pattern_paths.NEAREST, n):
+        monkeypatch.setattr(pattern_paths, "NEAREST", nearest)
+        found.append(solved(scores, members, Fraction(9, 10), np.unique(members, axis=0)).tolist())
+    assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize("n", [50, 3 * overlapping_groups.SAMPLE])
+def test_rows_of_no_group_count_for_nothing(n):
+    rng = np.random.default_rng(6)
+    members = rng.random((n, 3)) < 0.4
+    scores = np.where(members.any(axis=1), rng.standard_normal(n), rng.choice([-np.inf, 0.0, 5.0, np.inf], n))
+    some = members.any(axis=1)
+    new = np.unique(members[some], axis=0)
+    assert not some.all()
+    expected = solved(scores[some], members[some], Fraction(8, 10), new).tolist()
+    assert solved(scores, members, Fraction(8, 10), new).tolist() == expected
+
+
+def test_a_group_that_only_training_rows_had_is_not_taken_for_another_of_its_column():
+    """Calibration rows have one group of each column, and new ones a second."""
+    rng = np.random.default_rng(7)
+    cut = GroupedCut(MarginalCut(), ("a", "b", "x"), columns=2)
+    codes = np.where(rng.random((200, 2)) < 0.5, [[0, 2]], -1)
+    known, levels = Context(group=codes), Levels.of(0.9)
+    found = cut.calibrate_complete(rng.standard_normal(200), known, levels, False)
+    new = Context(group=np.array([[0, 2], [1, 2], [1, -1]]))
+    assert np.isinf(cut.thresholds(found.arrays, new)[:, 0]).tolist() == [False, True, True]
+
+
+@pytest.mark.parametrize("n", [300, 60_000])
+def test_to_calibrate_for_the_own_rows_is_to_calibrate_and_complete(n):
+    rng = np.random.default_rng(8)
+    codes = np.where(rng.random((n, 3)) < 0.5, np.arange(3), -1)
+    codes[0, 2] = -2
+    cut, scores = GroupedCut(MarginalCut(), ("a", "b", "c"), columns=3), rng.random(n)
+    known, levels = Context(group=codes), Levels.of([0.8, 0.9])
+    one, two = cut.calibrate_complete(scores, known, levels, False), cut.calibrate(scores, known, levels, False)
+    cut.completed(two.arrays, scores, known, known, levels)
+    assert one.arrays.keys() == two.arrays.keys()
+    for name, array in one.arrays.items():
+        np.testing.assert_array_equal(array, two.arrays[name])
+    assert one.promise == two.promise
 
 
 def test_most_problems_need_no_linear_program(monkeypatch):

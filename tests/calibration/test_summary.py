@@ -61,6 +61,18 @@ def test_adding_leaves_the_parts_as_they_were():
     assert_same(both, of_rows(0, 10))
 
 
+def test_successive_rows_of_one_array_are_joined_without_a_copy():
+    rows = np.arange(40).reshape(20, 2)
+    parts = [Summary(len(own), {}, ({"pair": own},)) for own in (rows[:7], rows[7:8], rows[8:])]
+    whole = (parts[0] + parts[1] + parts[2]).joined().rows("pair")
+    np.testing.assert_array_equal(whole, rows)
+    assert np.shares_memory(whole, rows)
+    for order in ([0, 2], [1, 0], [0, 0]):
+        own = sum((parts[i] for i in order[1:]), parts[order[0]]).joined().rows("pair")
+        np.testing.assert_array_equal(own, np.concatenate([parts[i].rows("pair") for i in order]))
+        assert not np.shares_memory(own, rows)
+
+
 def many(lengths):
     total = of_rows(0, lengths[0])
     for length in lengths[1:]:

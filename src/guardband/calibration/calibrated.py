@@ -109,10 +109,9 @@ class Calibrated:
         if total is None:
             raise ValueError("There are no calibration rows. Pass at least one.")
         total = total.joined()
-        out = cls.by(rule, total, notes, on_insufficient, unit)
+        out = cls.by(rule, total, notes, on_insufficient, unit, has_own_rows=bool(kept))
         if not kept or not out.found.promise.is_parted:
             return out
-        rule.complete(out.found, total, Context(group=total.rows("group")))
         return replace(out, found=with_widths(out.found, rule, total, kept, to_units))
 
     @classmethod
@@ -125,12 +124,14 @@ class Calibrated:
         unit: Unit | None = None,
         is_loaded: bool = False,
         chosen: Chosen | None = None,
+        has_own_rows: bool = False,
     ) -> Calibrated:
         """Return what the rule finds from a summary; an infinite interval is warned of, or refused.
 
+        If the rule ``has_own_rows``, the calibration rows will get intervals too, so that all that they need is found.
         For a model that ``is_loaded`` nothing is said that takes long to find: its file may be a stranger's.
         """
-        found = rule.calibrate(summary)
+        found = rule.calibrate_complete(summary) if has_own_rows else rule.calibrate(summary)
         if unit is not None:
             found = replace(found, promise=found.promise.of_entities(unit.entity, unit.n_rows))
         has = "are infinite" if any(found.promise.whole_line) else "have an infinite side"

@@ -5,6 +5,7 @@ A score says how far an outcome lies from its prediction, a cut which score is f
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -92,9 +93,15 @@ class Conformal(Rule):
 
     def calibrate(self, summary: Summary) -> Calibration:
         """Return the thresholds and the promise of the cut."""
-        context = Context(**{name: summary.rows(name) for name in self.uses})
+        return self._calibrated(self.cut.calibrate, summary)
+
+    def calibrate_complete(self, summary: Summary) -> Calibration:
+        """Return the same with whatever rows like the calibration rows need."""
+        return self._calibrated(self.cut.calibrate_complete, summary)
+
+    def _calibrated(self, calibrate: Callable[..., Calibration], summary: Summary) -> Calibration:
         after = self.asked is not None and not self.asked.include(self.levels)
-        found = self.cut.calibrate(summary.rows("score"), context, self.levels, after)
+        found = calibrate(summary.rows("score"), self._known(summary), self.levels, after)
         return replace(found, promise=found.promise.widened()) if self.score.extends else found
 
     def ends(self, predicted: Any, context: Context, arrays: dict[str, Any], xp: Any = np) -> Ends:
@@ -153,8 +160,11 @@ class Conformal(Rule):
 
     def complete(self, calibration: Calibration, summary: Summary, context: Context) -> None:
         """Let the cut add what new rows need."""
-        known = Context(**{name: summary.rows(name) for name in self.uses})
-        self.cut.completed(calibration.arrays, summary.rows("score"), known, context, self.levels)
+        self.cut.completed(calibration.arrays, summary.rows("score"), self._known(summary), context, self.levels)
+
+    def _known(self, summary: Summary) -> Context:
+        """Return what the cut must know of the calibration rows."""
+        return Context(**{name: summary.rows(name) for name in self.uses})
 
     def for_entities(self) -> Conformal | None:
         """Return the same with the cut for entities, if it has one."""

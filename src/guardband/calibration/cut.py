@@ -65,6 +65,24 @@ class Cut(ABC):
             Whether the levels were chosen after calibration.
         """
 
+    def calibrate_complete(self, scores: Array, context: Context, levels: Levels, chosen_after: bool) -> Calibration:
+        """Return the same as ``calibrate``, with whatever rows like the calibration rows need.
+
+        Parameters
+        ----------
+        scores : array of shape (n,)
+            The scores of the calibration rows.
+        context : Context
+            What else is known of the rows.
+        levels : Levels
+            The confidence levels, as exact fractions.
+        chosen_after : bool
+            Whether the levels were chosen after calibration.
+        """
+        found = self.calibrate(scores, context, levels, chosen_after)
+        self.completed(found.arrays, scores, context, context, levels)
+        return found
+
     def for_entities(self) -> Cut | None:
         """Return the cut where rows of one entity may depend on each other; None: it takes one row of each."""
         return None

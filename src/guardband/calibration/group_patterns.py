@@ -29,6 +29,17 @@ FEW_PATTERNS = 2**20
 EXACT = 2**24
 """Single precision holds whole numbers below this."""
 ROWS_AT_A_TIME = 2**14
+FEW_ROWS = 2**11
+"""So many rows mostly show all groups."""
+
+
+@dataclass(frozen=True, eq=False)
+class Occurring:
+    """The patterns of rows: those that occur, ``(P,)``, rising, how often, and which of them a row has, ``(n,)``."""
+
+    keys: Keys
+    counts: NDArray[np.int64]
+    of_row: NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,12 +101,12 @@ class Patterns:
     def _keys(self, codes: Codes) -> Keys:
         """Return the same by numpy, a block of rows at a time, which stays in the cache."""
         out = np.empty(len(codes), dtype=np.int64)
-        one_each = bool((self.digit.max(axis=1) == 1).all()) and self.number <= EXACT and codes.min(initial=0) >= NONE
+        one_each = self._has_one_group_each and self.number <= EXACT and codes.min(initial=0) >= NONE
         place = self.place.astype(np.float32)
         table = np.where(self.digit < 0, ODD, self.digit * self.place[:, None])
         for first in range(0, len(codes), ROWS_AT_A_TIME):
             block, own = codes[first : first + ROWS_AT_A_TIME], out[first : first + ROWS_AT_A_TIME]
-            if one_each:  # of each column a row has its only group or none
+            if one_each:
                 own[:] = (block >= 0).astype(np.float32) @ place
             else:
                 own[:] = table[0].take(block[:, 0] + FIRST)
@@ -103,6 +114,11 @@ class Patterns:
                     own += table[j].take(block[:, j] + FIRST)
                 np.maximum(own, -1, out=own)
         return out
+
+    @cached_property
+    def _has_one_group_each(self) -> bool:
+        """Whether of each column a row can only have its one group or none, as all groups that there are were seen."""
+        return bool((self.digit.max(axis=1) == 1).all() and (self.digit[:, FIRST:] >= 0).any(axis=0).all())
 
     def thresholds(self, table: Any, codes: Any, xp: Any) -> Any:
         """Return the threshold of each row, infinite where its pattern is not known, ``(P, L), (n, J) -> (n, L)``."""
@@ -130,33 +146,44 @@ class Patterns:
             out[np.flatnonzero(group >= 0), group[group >= 0]] = True
         return out
 
-    def counted(self, keys: Keys) -> tuple[Keys, NDArray[np.int64], NDArray[np.intp]]:
-        """Return the patterns that occur, rising, how often each does, and which of them each row has."""
+    def occurring(self, keys: Keys) -> Occurring:
+        """Return the patterns that occur; ``keys`` are those of rows, and may be changed."""
         if self.number > FEW_PATTERNS or keys.min(initial=0) < 0:
             every, own, counts = np.unique(keys, return_inverse=True, return_counts=True)
-            return every, counts, own
+            return Occurring(every, counts, own)
         counts = np.bincount(keys, minlength=self.number)
         every = np.flatnonzero(counts)
-        if len(every) == self.number:
-            return every, counts, keys
-        place = np.zeros(self.number, dtype=np.intp)
-        place[every] = np.arange(len(every))
-        return every, counts[every], place.take(keys)
+        if len(every) < self.number:
+            place = np.zeros(self.number, dtype=np.intp)
+            place[every] = np.arange(len(every))
+            for first in range(0, len(keys), ROWS_AT_A_TIME):  # in place: to get memory for so many rows takes longer
+                keys[first : first + ROWS_AT_A_TIME] = place.take(keys[first : first + ROWS_AT_A_TIME])
+        return Occurring(every, counts[every], keys)
 
-    def solve(self, scores: Array, keys: Keys, asked: Keys, levels: Levels) -> Array:
-        """Return the thresholds of patterns, ``(Q, L)``, from rows with these; one of no group is infinite."""
-        seen, _, own = self.counted(keys)
-        members = self.members(np.maximum(seen, 0)) & (seen >= 0)[:, None]
-        use = members.any(axis=1)
-        if not use.all():
-            number = np.cumsum(use) - 1
-            kept = np.flatnonzero(use.take(own))
-            scores, own, members = scores[kept], number.take(own[kept]), members[use]
+    def add(self, arrays: dict[str, Any], scores: Array, codes: Codes, new: Codes, levels: Levels) -> None:
+        """Solve for patterns of new rows that are not known yet, and put them among the others."""
+        keys = self.keys(new)
+        if len(keys) > self.number:
+            keys = self._different(keys)
+        asked = np.unique(keys[(keys >= 0) & ~np.isin(keys, self.known)])
+        if len(asked):
+            self.add_solved(arrays, scores, self.occurring(self.keys(codes)), asked, levels)
+
+    def add_solved(self, arrays: dict[str, Any], scores: Array, rows: Occurring, asked: Keys, levels: Levels) -> None:
+        """Solve for patterns, by scores of rows with the patterns ``rows``, and put them among those known."""
+        known = np.concatenate([self.known, asked])
+        table = np.concatenate([arrays["threshold"], self._solved(scores, rows, asked, levels)])
+        order = np.argsort(known)
+        arrays["pattern"], arrays["threshold"] = known[order], table[order]
+
+    def _solved(self, scores: Array, rows: Occurring, asked: Keys, levels: Levels) -> Array:
+        """Return the thresholds of patterns, ``(Q, L)``; one of no group is infinite."""
+        members = self.members(np.maximum(rows.keys, 0)) & (rows.keys >= 0)[:, None]
         new = self.members(asked)
         out = np.full((len(asked), len(levels)), np.inf)
         some = new.any(axis=1)
         for i, level in enumerate(levels.values):
-            out[some, i] = pattern_thresholds(scores, own, members, Fraction(level), new[some])
+            out[some, i] = pattern_thresholds(scores, rows.of_row, members, Fraction(level), new[some], rows.counts)
         return out
 
     def _different(self, keys: Keys) -> Keys:
@@ -165,24 +192,12 @@ class Patterns:
         seen[keys] = True
         return np.flatnonzero(seen[:-1])
 
-    def add(self, arrays: dict[str, Any], scores: Array, codes: Codes, new: Codes, levels: Levels) -> None:
-        """Solve for patterns that are not known yet, and put them among the others."""
-        own = self.keys(new)
-        keys = own if len(own) <= self.number else self._different(own)
-        keys = np.unique(keys[(keys >= 0) & ~np.isin(keys, self.known)])
-        if not len(keys):
-            return
-        solved = self.solve(scores, own if new is codes else self.keys(codes), keys, levels)
-        known, table = np.concatenate([self.known, keys]), np.concatenate([arrays["threshold"], solved])
-        order = np.argsort(known)
-        arrays["pattern"], arrays["threshold"] = known[order], table[order]
-
 
 def _seen(codes: Codes, groups: int) -> NDArray[np.bool_]:
     """Return which groups each column has, ``(n, J) -> (J, G)``; rows are read until every group was seen."""
     out = np.zeros((codes.shape[1], groups), dtype=bool)
-    for first in range(0, len(codes), ROWS_AT_A_TIME):
-        for own, column in zip(out, codes[first : first + ROWS_AT_A_TIME].T, strict=True):
+    for first in range(0, len(codes), FEW_ROWS):
+        for own, column in zip(out, codes[first : first + FEW_ROWS].T, strict=True):
             own |= np.bincount(column + FIRST, minlength=FIRST + groups)[FIRST:] > 0
         if out.any(axis=0).all():
             break

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guardband.bands.ranks import order_statistic
-from guardband.calibration.group_patterns import FEW_PATTERNS, Codes, Patterns
+from guardband.calibration.group_patterns import FEW_PATTERNS, Codes, Occurring, Patterns
 from guardband.calibration.summary import Array
 
 MANY_ROWS = 50_000
@@ -24,15 +24,15 @@ DEVIATIONS = 6
 class GroupScores:
     """The scores of rows ``(n,)`` that belong to groups ``(n, J)``; ``number`` is how many rows a group has, ``(G,)``.
 
-    ``patterns`` is None if there are more than can be told apart. ``members`` says which groups each pattern has,
-    ``(P, G)``, and ``pattern`` which of these a row has; None if that is not needed or cannot be said.
+    ``patterns`` is None if there are more than can be told apart. ``rows`` are the patterns of the rows, None if they
+    are not needed or cannot be said, and ``members`` which groups each of these has, ``(P, G)``.
     """
 
     scores: Array
     codes: Codes
     patterns: Patterns | None
     number: NDArray[np.int64]
-    pattern: NDArray[np.intp] | None
+    rows: Occurring | None
     members: NDArray[np.bool_]
 
     @classmethod
@@ -40,10 +40,10 @@ class GroupScores:
         """Return the scores of groups."""
         patterns = Patterns.of(codes, groups)
         if len(scores) > MANY_ROWS and patterns is not None and patterns.number <= FEW_PATTERNS:
-            seen, counts, own = patterns.counted(patterns.keys(codes))
-            if seen[0] >= 0:
-                members = patterns.members(seen)
-                return cls(scores, codes, patterns, counts @ members.astype(np.int64), own, members)
+            rows = patterns.occurring(patterns.keys(codes))
+            if rows.keys[0] >= 0:
+                members = patterns.members(rows.keys)
+                return cls(scores, codes, patterns, rows.counts @ members.astype(np.int64), rows, members)
         number = np.zeros(groups, dtype=np.int64)
         for column in codes.T:
             number += np.bincount(column[column >= 0], minlength=groups)
@@ -57,12 +57,14 @@ class GroupScores:
 
     def smallest(self, ranks: NDArray[np.int64]) -> Array:
         """Return the k-th smallest scores of each group, infinite where there are fewer, ``(G, L) -> (G, L)``."""
-        if self.pattern is None:
+        if self.rows is None:
             return self._each(ranks, self.scores, self.codes, np.zeros_like(self.number))
         low, high = self._between(ranks)
-        below = np.bincount(self.pattern[self.scores < low], minlength=len(self.members)) @ self.members.astype(int)
-        kept = np.flatnonzero((self.scores >= low) & (self.scores <= high))
-        out = self._each(ranks, self.scores[kept], self.codes[kept], below)
+        rest = np.flatnonzero(self.scores >= low)  # mostly fewer than those below
+        above = np.bincount(self.rows.of_row.take(rest), minlength=len(self.members))
+        below = (self.rows.counts - above) @ self.members.astype(np.int64)
+        kept = rest[self.scores.take(rest) <= high]
+        out = self._each(ranks, self.scores.take(kept), self.codes.take(kept, axis=0), below)
         wrong = np.isnan(out).any(axis=1)
         if wrong.any():
             every = self._each(ranks, self.scores, self.codes, np.zeros_like(below))

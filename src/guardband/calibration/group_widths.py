@@ -13,6 +13,7 @@ from guardband.bands.parted_promise import PartedPromise
 from guardband.bands.predicted import Context, Predicted
 from guardband.bands.promise import Side
 from guardband.bands.sides import reach
+from guardband.calibration.group_patterns import FIRST
 from guardband.calibration.rule import Calibration, Ends, Rule
 from guardband.calibration.summary import Array, Summary
 
@@ -41,12 +42,14 @@ def with_widths(
         own = _widths(rule.ends(predicted, context, found.arrays), to_units, promise.side)
         other = _widths(plain.ends(predicted, Context(), arrays), to_units, promise.side)
         codes = context.group[:, None] if context.group.ndim == 1 else context.group
-        for column in codes.T:
-            member = np.flatnonzero((column >= 0) & judged[column])
-            counts += np.bincount(column[member], minlength=len(counts))
+        numbers = codes.T.astype(np.intp, order="C") + FIRST
+        every = FIRST + len(counts)
+        counts += np.where(judged, np.bincount(numbers.reshape(-1), minlength=every)[FIRST:], 0)
+        for column in numbers:
             for total, widths in zip(sums, (own, other), strict=True):
                 for i, width in enumerate(widths.T):
-                    total[:, i] += np.bincount(column[member], weights=width[member], minlength=len(counts))
+                    added = np.bincount(column, weights=width, minlength=every)[FIRST:]
+                    total[:, i] += np.where(judged, added, 0)
     with np.errstate(invalid="ignore", divide="ignore"):
         means = sums / counts[:, None]
     parts = [
@@ -70,14 +73,14 @@ def _some(
     few, every = np.zeros(groups, dtype=bool), list(rows)
     for part in promise.parts:
         few[part.group or 0] = part.promise.n_calibration < FEW_ROWS
-    yield *_joined([(own, context, np.arange(0, len(own), step)) for own, context in every]), ~few
+    yield *_joined([(own, context, slice(None, None, step)) for own, context in every]), ~few
     if few.any():
         member = np.r_[few, False, False]  # the last two are those of -2 and -1
         chosen = [np.flatnonzero(member[context.group.reshape(len(own), -1)].any(axis=1)) for own, context in every]
         yield *_joined([(*pair, at) for pair, at in zip(every, chosen, strict=True)]), few
 
 
-def _joined(blocks: list[tuple[Predicted, Context, NDArray[np.intp]]]) -> tuple[Predicted, Context]:
+def _joined(blocks: list[tuple[Predicted, Context, NDArray[np.intp] | slice]]) -> tuple[Predicted, Context]:
     """Return chosen rows of all blocks."""
     kept = [predicted.rows(rows) for predicted, _, rows in blocks]
     parts = zip(*(own.parts for own in kept), strict=True)

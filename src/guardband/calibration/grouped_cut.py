@@ -72,10 +72,24 @@ class GroupedCut(Cut):
 
     def calibrate(self, scores: Array, context: Context, levels: Levels, chosen_after: bool) -> Calibration:
         """Return the thresholds of the groups, and a promise for each; those of patterns wait until rows have them."""
+        return self._calibrated(self._scores(scores, context), levels, chosen_after)
+
+    def calibrate_complete(self, scores: Array, context: Context, levels: Levels, chosen_after: bool) -> Calibration:
+        """Return the same with the thresholds of the patterns that calibration rows have, which are numbered once."""
+        own = self._scores(scores, context)
+        found = self._calibrated(own, levels, chosen_after)
+        if self.solves_patterns and own.patterns is not None:
+            rows = own.rows or own.patterns.occurring(own.patterns.keys(own.codes))
+            own.patterns.add_solved(found.arrays, scores, rows, rows.keys[rows.keys >= 0], levels)
+        return found
+
+    def _scores(self, scores: Array, context: Context) -> GroupScores:
         codes = _columns(context.group)
         if codes.shape[1] != self.columns or codes.min(initial=0) < UNKNOWN or codes.max(initial=0) >= len(self.names):
             raise ValueError(f"group must hold {self.columns} number(s) of {len(self.names)} groups for each row.")
-        own = GroupScores.of(scores, codes, len(self.names))
+        return GroupScores.of(scores, codes, len(self.names))
+
+    def _calibrated(self, own: GroupScores, levels: Levels, chosen_after: bool) -> Calibration:
         found = self._found(own, levels, chosen_after)
         parts = tuple(
             Part(self._promise(each), group, name)
@@ -83,7 +97,7 @@ class GroupedCut(Cut):
         )
         promise = PartedPromise(
             confidence_level=levels.floats,
-            n_calibration=len(scores),
+            n_calibration=len(own.scores),
             whole_line=tuple(all(each) for each in zip(*(part.promise.whole_line for part in parts), strict=True)),
             delta=getattr(self.base, "delta", None),
             parts=parts,

@@ -22,19 +22,22 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from guardband.calibration.pattern_paths import Followed, Points, Solutions, follow
+from guardband.calibration.one_thread import one_thread
+from guardband.calibration.pattern_paths import Followed, Points, Solutions, farthest, follow, follow_all
 from guardband.calibration.pattern_programs import programmed_thresholds
 
 Array = NDArray[np.float64]
 Patterns = NDArray[np.bool_]
 Rows = NDArray[np.intp]
 
+FEW_PATTERNS = 2**16
+"""So many patterns have small numbers, which are sorted faster."""
 SAMPLE = 20_000
 """With more rows, a first guess comes from so many of them."""
 WINDOW = 0.06
 """The share of all rows, those nearest to the guess, that a better one is found from."""
 STEPS = 12
-ROWS_AT_A_TIME = 2**14
+ROWS_AT_A_TIME = 2**16
 NEAR = 24
 """So many points for each group are looked at first, and four times as many whenever they were too few."""
 MOST_POINTS = 2**15
@@ -53,10 +56,14 @@ ROUNDING = 1e-12
 """How far numbers may be from exact, relative to the scores that they come from."""
 
 
-def pattern_thresholds(scores: Array, pattern: Rows, patterns: Patterns, level: Fraction, asked: Patterns) -> Array:
+@one_thread()
+def pattern_thresholds(
+    scores: Array, pattern: Rows, patterns: Patterns, level: Fraction, asked: Patterns, counts: Rows | None = None
+) -> Array:
     """Return the threshold of each asked pattern, ``(n,), (n,), (P, G), level, (Q, G) -> (Q,)``.
 
-    ``pattern`` says which row of ``patterns`` a calibration row has. With too few rows, a threshold is infinite.
+    ``pattern`` says which row of ``patterns`` a calibration row has; rows of no group count for nothing. With too few
+    rows, a threshold is infinite. ``counts`` are the rows of each pattern, if they are known.
 
     >>> scores, halves = np.arange(1.0, 20.0), np.arange(19) % 2
     >>> apart = np.array([[True, False], [False, True]])
@@ -64,18 +71,20 @@ def pattern_thresholds(scores: Array, pattern: Rows, patterns: Patterns, level: 
     [17.0, 16.0]
     """
     out = np.full(len(asked), np.inf)
-    used = np.bincount(pattern, minlength=len(patterns)) > 0
-    columns, spread = _independent(patterns[used].astype(np.float64))
+    counts = np.bincount(pattern, minlength=len(patterns)) if counts is None else counts
+    has: NDArray[np.bool_] = np.asarray(patterns.any(axis=1))
+    columns, spread = _independent(patterns[has & (counts > 0)].astype(np.float64))
     new = asked.astype(np.float64)
     # A pattern that is no combination of those of calibration rows has weights that nothing balances.
     solvable = np.flatnonzero(np.abs(new[:, columns] @ spread - new).max(axis=1, initial=0) < NOT_WHOLE)
     if not len(columns) or not len(solvable):
         return out
-    problems = _Problems(scores, pattern, patterns[:, columns].astype(np.float64), level)
+    problems = _Problems(scores, pattern, patterns[has][:, columns].astype(np.float64), has, counts[has], level)
     found = problems.thresholds(new[np.ix_(solvable, columns)])
     lost = np.isnan(found)
     if lost.any():
-        found[lost] = programmed_thresholds(scores, pattern, patterns, level, asked[solvable[lost]])
+        rows = np.flatnonzero(has.take(pattern))
+        found[lost] = programmed_thresholds(scores[rows], pattern[rows], patterns, level, asked[solvable[lost]])
     out[solvable] = found
     return out
 
@@ -91,19 +100,29 @@ def _independent(phi: Array) -> tuple[Rows, Array]:
     return columns, np.asarray(np.linalg.lstsq(phi[:, columns], phi, rcond=None)[0], dtype=np.float64)
 
 
+def _counted(pattern: Rows, chosen: NDArray[np.bool_], patterns: int) -> Rows:
+    """Return how many of the chosen rows have each pattern, ``(P,)``."""
+    return np.bincount(pattern.take(np.flatnonzero(chosen)), minlength=patterns)
+
+
 class _Problems:
     """The rows of all problems, which differ in the new row alone.
 
-    ``centre`` is near all solutions, ``rows`` are the rows near it, and ``gaps`` how far their scores are above it.
+    ``phi`` are the patterns that have groups, ``counts`` the rows of each, and ``number`` says which of them a pattern
+    is, -1 for one of no group: such rows are left out everywhere. ``centre`` is near all solutions, ``rows`` are the
+    rows near it, and ``gaps`` how far their scores are above it.
     """
 
-    def __init__(self, scores: Array, pattern: Rows, phi: Array, level: Fraction) -> None:
-        self.scores, self.pattern, self.phi = scores, pattern, phi
+    def __init__(
+        self, scores: Array, pattern: Rows, phi: Array, has: NDArray[np.bool_], counts: Rows, level: Fraction
+    ) -> None:
+        self.scores, self.pattern, self.phi, self.counts = scores, pattern, phi, counts
+        self.has, self.number = has, np.where(has, np.cumsum(has) - 1, -1)
         # Weights are multiplied by the level's denominator: the equations then hold between whole numbers.
         self.most, self.least = float(level.numerator), float(level.numerator - level.denominator)
-        self.counts = np.bincount(pattern, minlength=len(phi))
-        every = slice(None, None, max(1, len(scores) // SAMPLE))
-        sample, own = scores[every], pattern[every]
+        self.n = int(counts.sum())
+        self.sample = self._sample()
+        sample, own = scores[self.sample], self._patterns(self.sample)
         start = self._first(sample, own, float(level))
         start = start + self._improved(sample - (phi @ start)[own], own, np.zeros(phi.shape[1]))
         self._look_at(start)
@@ -116,16 +135,30 @@ class _Problems:
             found = self._solved(new[left], take)
             if found is not None:
                 out[left] = found
-            if take >= min(len(self.scores), MOST_POINTS):
+            if take >= min(self.n, MOST_POINTS):
                 break
             left, take = left[np.isnan(out[left])], 4 * take
         return out
 
     # ------------------------------------------------------------------------ a guess, from many rows
 
+    def _sample(self) -> Rows:
+        """Return every so many-th of the rows that count."""
+        chosen = np.arange(0, self.n, max(1, self.n // SAMPLE))
+        if self.n == len(self.scores):
+            return chosen
+        out = np.flatnonzero((~self.has).take(self.pattern))
+        return chosen + np.searchsorted(out - np.arange(len(out)), chosen, side="right")
+
+    def _patterns(self, rows: Rows) -> Rows:
+        """Return which pattern each of some rows has, all of them with groups."""
+        return self.number.take(self.pattern.take(rows))
+
     def _first(self, scores: Array, pattern: Rows, level: float) -> Array:
         """Return what is nearest to the quantiles of each pattern apart, by least squares."""
-        order = np.lexsort((scores, pattern))
+        order = np.argsort(scores)
+        kind = np.uint16 if len(self.phi) <= FEW_PATTERNS else np.int64
+        order = order[np.argsort(pattern[order].astype(kind), kind="stable")]
         counts = np.bincount(pattern, minlength=len(self.phi))
         has = counts > 0
         place = (np.cumsum(counts) - counts)[has] + np.minimum((level * counts[has]).astype(int), counts[has] - 1)
@@ -145,8 +178,8 @@ class _Problems:
         guess = best = np.zeros(r)
         least, share, slow = np.inf, 0.2, 0
         for _ in range(STEPS):
-            gap = gaps - (phi @ guess)[pattern]
-            below = np.bincount(pattern[gap <= 0], minlength=len(phi))
+            gap = gaps - (phi @ guess).take(pattern)
+            below = _counted(pattern, gap <= 0, len(phi))
             excess = fixed + (self.least * below + self.most * (counts - below)) @ phi
             size = float(np.abs(excess).sum()) / (self.most - self.least)
             slow = slow + 1 if size > least / 2 else 0
@@ -159,7 +192,7 @@ class _Problems:
             width = float(np.partition(distance, wanted)[wanted])
             if not 0 < width < np.inf:
                 break
-            density = np.bincount(pattern[distance <= width], minlength=len(phi)) / (2 * width)
+            density = _counted(pattern, distance <= width, len(phi)) / (2 * width)
             curvature = (phi.T * (density * (self.most - self.least))) @ phi
             guess = guess + np.linalg.lstsq(curvature, excess, rcond=1e-10)[0]
             share *= 0.5
@@ -167,15 +200,14 @@ class _Problems:
 
     def _look_at(self, centre: Array) -> None:
         """Keep the rows near a guess, and move it to where all rows nearly balance."""
-        every = slice(None, None, max(1, len(self.scores) // SAMPLE))
         for share in (WINDOW, WINDOW, 2 * WINDOW, 4 * WINDOW, 1.0):
-            sample = np.abs(self.scores[every] - (self.phi @ centre)[self.pattern[every]])
+            sample = np.abs(self.scores[self.sample] - (self.phi @ centre)[self._patterns(self.sample)])
             nearest = int(share * (len(sample) - 1))
             window = float(np.partition(sample, nearest)[nearest])
-            if share == 1 or len(self.scores) <= SAMPLE or not 0 < window < np.inf:
+            if share == 1 or self.n <= SAMPLE or not 0 < window < np.inf:
                 window = np.inf
             rows, gaps, above = self._within(centre, window)
-            own = self.pattern[rows]
+            own = self._patterns(rows)
             kept = np.bincount(own, minlength=len(self.phi))
             moved = self._improved(gaps, own, self._sum(above, self.counts - above - kept))
             shift, centre = self.phi @ moved, centre + moved
@@ -189,18 +221,23 @@ class _Problems:
     def _within(self, centre: Array, window: float) -> tuple[Rows, Array, Rows]:
         """Return the rows near a guess, how far they are above it, and how many of each pattern are farther above.
 
-        A block of rows at a time, which stays in the cache.
+        A block of rows at a time, which stays in the cache; those below all windows are not looked at.
         """
-        at, above = self.phi @ centre, np.zeros(len(self.phi), dtype=np.intp)
+        at, above = np.full(len(self.has), np.nan), np.zeros(len(self.has), dtype=np.intp)
+        at[self.has] = self.phi @ centre  # rows of no group are neither near nor above
+        lowest = (low := float(np.nanmin(at))) - window - ROUNDING * (abs(low) + window)
         rows, gaps = [], []
         for first in range(0, len(self.scores), ROWS_AT_A_TIME):
-            own = self.pattern[first : first + ROWS_AT_A_TIME]
-            gap = self.scores[first : first + ROWS_AT_A_TIME] - at.take(own)
+            scores = self.scores[first : first + ROWS_AT_A_TIME]
+            pattern = self.pattern[first : first + ROWS_AT_A_TIME]
+            high = np.flatnonzero(scores >= lowest)
+            own = pattern.take(high)
+            gap = scores.take(high) - at.take(own)
             near = np.flatnonzero(np.abs(gap) <= window)
-            rows.append(near + first)
-            gaps.append(gap[near])
-            above += np.bincount(own[gap > window], minlength=len(above))
-        return np.concatenate(rows), np.concatenate(gaps), above
+            rows.append(high.take(near) + first)
+            gaps.append(gap.take(near))
+            above += _counted(own, gap > window, len(above))
+        return np.concatenate(rows), np.concatenate(gaps), above[self.has]
 
     def _sum(self, above: Rows, below: Rows) -> Array:
         """Return the sum of the weights of so many rows of each pattern."""
@@ -223,7 +260,7 @@ class _Problems:
         lot = max(1, MOST_ENTRIES // max(len(scores), r * r))
         for first in range(0, len(new), lot):
             asked = new[first : first + lot]
-            found = follow(points, base.repeated(len(asked)), -self.most * asked, PIVOTS * r)
+            found = follow_all(points, base, -self.most * asked, PIVOTS * r)
             out[first : first + lot] = self._read(points, scores, found, asked, reach)
         return out
 
@@ -232,8 +269,8 @@ class _Problems:
 
         The patterns that have the fewest rows are taken whole: their thresholds move farthest.
         """
-        if take >= len(self.scores):
-            return np.arange(len(self.scores)), np.full(len(self.phi), np.inf)
+        if take >= self.n:
+            return np.flatnonzero(self.has.take(self.pattern)), np.full(len(self.phi), np.inf)
         near = np.abs(self.gaps)
         if take >= len(near):
             return None
@@ -244,15 +281,15 @@ class _Problems:
         order = np.argsort(self.counts, kind="stable")
         few = order[(np.cumsum(self.counts[order]) <= WHOLE * take) & (4 * self.counts[order] <= take)]
         if self.counts[few].any():
-            whole = np.zeros(len(self.phi), dtype=bool)
-            whole[few] = True
+            whole = np.zeros(len(self.has), dtype=bool)
+            whole[np.flatnonzero(self.has)[few]] = True
             reach[few] = np.inf
             rows = np.concatenate([rows[~whole[self.pattern[rows]]], np.flatnonzero(whole[self.pattern])])
         return rows, reach
 
     def _points(self, rows: Rows) -> tuple[Points, Array, Array]:
         """Return equal rows as points, the score of each, and the sum of the weights of all other rows."""
-        pattern, scores = self.pattern[rows], self.scores[rows]
+        pattern, scores = self._patterns(rows), self.scores[rows]
         gaps = scores - (self.phi @ self.centre)[pattern]
         kept, above = (np.bincount(own, minlength=len(self.phi)) for own in (pattern, pattern[gaps > 0]))
         fixed = self._sum(self.above - above, self.counts - self.above - kept + above)
@@ -282,7 +319,6 @@ class _Problems:
     def _read(self, points: Points, scores: Array, found: Followed, asked: Array, reach: Array) -> Array:
         """Return the thresholds of solutions that hold for all rows."""
         matrix = points.phi[found.basis]
-        b = np.linalg.solve(matrix, points.score[found.basis][:, :, None])[:, :, 0]
         shares = np.linalg.solve(matrix.transpose(0, 2, 1), asked[:, :, None])[:, :, 0]
         whole = np.round(shares)
         shares = np.where(np.abs(shares - whole) < NOT_WHOLE, whole, shares)
@@ -295,7 +331,14 @@ class _Problems:
         for near in (order[np.maximum(at - 1, 0)], order[at]):
             with np.errstate(invalid="ignore"):
                 out = np.where(np.abs(near - out) <= ROUNDING * np.abs(own).max(axis=1), near, out)
-        moved = b @ self.phi.T
-        holds = found.ended & (moved <= reach).all(axis=1) & (moved >= -reach).all(axis=1)
+        holds = found.ended & self._is_within(found.multiplier, reach)
         out[endless] = np.inf
         return np.where(holds | (endless & np.isinf(reach).all()), out, np.nan)
+
+    def _is_within(self, multiplier: Array, reach: Array) -> NDArray[np.bool_]:
+        """Return whether the thresholds of all patterns are as near to the centre as that, ``(Q, r), (P,) -> (Q,)``."""
+        out: NDArray[np.bool_] = np.asarray(farthest(multiplier) < reach.min() * (1 - ROUNDING))
+        rest = np.flatnonzero(~out)
+        moved = multiplier[rest] @ self.phi.T
+        out[rest] = (moved <= reach).all(axis=1) & (moved >= -reach).all(axis=1)
+        return out

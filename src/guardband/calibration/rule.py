@@ -117,6 +117,18 @@ class Rule(ABC):
             What was kept of the calibration rows.
         """
 
+    def calibrate_complete(self, summary: Summary) -> Calibration:
+        """Return the same as ``calibrate``, with whatever rows like the calibration rows need.
+
+        Parameters
+        ----------
+        summary : Summary
+            What was kept of the calibration rows.
+        """
+        found = self.calibrate(summary)
+        self.complete(found, summary, Context(**{name: summary.rows(name) for name in self.uses}))
+        return found
+
     @abstractmethod
     def ends(self, predicted: Any, context: Context, arrays: dict[str, Any], xp: Any = np) -> Ends:
         """Return the intervals of new rows; ``xp`` is numpy or torch, whichever the arrays are of.

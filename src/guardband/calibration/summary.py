@@ -62,7 +62,7 @@ class Summary:
         name : str
             The name under which it is kept.
         """
-        return self.blocks[0][name] if len(self.blocks) == 1 else np.concatenate([own[name] for own in self.blocks])
+        return self.blocks[0][name] if len(self.blocks) == 1 else _behind([own[name] for own in self.blocks])
 
     def to_arrays(self) -> dict[str, Array]:
         """Return the summary as named arrays, for a file."""
@@ -91,4 +91,22 @@ def _length(block: Arrays) -> int:
 
 
 def _joined(blocks: Sequence[Arrays]) -> Arrays:
-    return {name: np.concatenate([block[name] for block in blocks]) for name in (blocks[0] if blocks else ())}
+    return {name: _behind([block[name] for block in blocks]) for name in (blocks[0] if blocks else ())}
+
+
+def _behind(parts: Sequence[Array]) -> Array:
+    """Return arrays one behind the other; if they are successive rows of one array, they are not copied."""
+    first, whole = parts[0], parts[0].base
+    starts = [_address(own) for own in parts]
+    ends = [start + own.nbytes for start, own in zip(starts, parts, strict=True)]
+    is_one = starts[1:] == ends[:-1] and all(
+        own.base is whole and own.dtype == first.dtype and own.shape[1:] == first.shape[1:] for own in parts
+    )
+    if not isinstance(whole, np.ndarray) or not is_one or not all(own.flags.c_contiguous for own in (whole, *parts)):
+        return np.concatenate(parts)
+    shape = (sum(map(len, parts)), *first.shape[1:])
+    return np.ndarray(shape, first.dtype, whole, starts[0] - _address(whole))
+
+
+def _address(array: Array) -> int:
+    return int(array.__array_interface__["data"][0])
