@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,10 +75,13 @@ def possible_keys(table: Table) -> list[Key]:
     once = {_in_order_of_rows(key.entities).tobytes(): key for key in reversed(keys)}
     keys = [key for key in keys if once[_in_order_of_rows(key.entities).tobytes()] is key]
     named = {key.name for key in found if key is not None}
-    numbers = [numbers_from(own) for own in table.columns if own.kind == "number" and own.name not in named]
-    measured = [values for values in numbers if keys and not counts_rows(values)]
-    orders = [np.argsort(values, kind="stable") for values in measured]
-    return [key for key in keys if not any(map(partial(_is_coarse_form, key), measured, orders))]
+    for own in table.columns:
+        if keys and own.kind == "number" and own.name not in named:
+            values = numbers_from(own)
+            if not counts_rows(values):
+                order = np.argsort(values, kind="stable")
+                keys = [key for key in keys if not _is_coarse_form(key, values, order)]
+    return keys
 
 
 def likeliest_keys(keys: list[Key], y: Array, errors: Array | None) -> list[Key]:

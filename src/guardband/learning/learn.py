@@ -107,8 +107,8 @@ class _Fleet:
         weights = [np.ones(len(own.y)) if own.weight is None else own.weight for own in self.sets]
         weighted = any(own.weight is not None for own in self.sets)
         return Rows(
-            torch.from_numpy(np.concatenate([own.x for own in self.sets])).to(self.device),
-            torch.from_numpy(np.concatenate([own.y for own in self.sets])).float().to(self.device),
+            torch.from_numpy(_behind_each_other([own.x for own in self.sets])).to(self.device),
+            torch.from_numpy(_behind_each_other([own.y for own in self.sets])).float().to(self.device),
             torch.from_numpy(np.concatenate(weights)).float().to(self.device) if weighted else None,
         )
 
@@ -134,7 +134,7 @@ class _Fleet:
             entity = None if own.entity is None else torch.from_numpy(own.entity)
             whole = Draw(torch.arange(first, first + n), own.seed, entity=entity)
             if copies > 1 and self.recipe.epochs == "early" and n >= max(FEWEST_TO_HOLD_OUT, copies):
-                folds = folds_of(whole, max(copies, math.ceil(n / MOST_HELD_OUT)))[:copies]
+                folds = folds_of(whole, max(copies, math.ceil(n / MOST_HELD_OUT)), copies)
                 parts = math.ceil(n / (self.recipe.batch_size * LONGEST_EPOCH))
                 out.append([(replace(rest, parts=parts), fold) for fold, rest in folds])
             else:
@@ -254,6 +254,11 @@ class _Fleet:
             left_out if folds else None,
             f"the epochs of {self.effort.copies} copies" if folds else "",
         )
+
+
+def _behind_each_other(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Return arrays as one; a single one, which may be large, is not copied."""
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 
 
 def _replaced(trained: Trained, which: Sequence[int], fresh: Trained) -> Trained:
