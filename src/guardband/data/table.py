@@ -106,6 +106,23 @@ class Table:
         return replace(self, columns=tuple(column.read_as(kind) for column, kind in pairs))
 
 
+@dataclass(frozen=True)
+class SomeRows:
+    """Some rows of a long table, of which only those are copied that are asked for."""
+
+    table: Table | SomeRows
+    rows: NDArray[np.intp]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The column names, in order."""
+        return self.table.names
+
+    def take(self, rows: NDArray[np.intp]) -> Table:
+        """Return the table of some of these rows."""
+        return self.table.take(self.rows[rows])
+
+
 def read_table(
     X: Any, names: Sequence[str] | None = None, may_lack: Sequence[str] = (), may_be_infinite: bool = False
 ) -> Table:

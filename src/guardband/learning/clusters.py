@@ -13,17 +13,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from guardband.data.table import Column, Table, categories_from, numbers_from
+from guardband.data.table import Column, SomeRows, Table, categories_from, numbers_from
 from guardband.learning.likeness import centred_ranks, p_value
 from guardband.learning.precision import counts_rows, possible_values
 from guardband.learning.proxy import Inputs, normal_scores
 
 Array = NDArray[np.float64]
-Ints = NDArray[np.intp]
+Ints = NDArray[np.signedinteger[Any]]
 
 FEWEST_ENTITIES = 30
 MOST_MEAN = 200
@@ -72,8 +74,9 @@ def possible_keys(table: Table) -> list[Key]:
     """
     found = [_key(column) for column in table.columns if column.kind in ("number", "category")]
     keys = sorted((key for key in found if key is not None), key=lambda key: (not key.is_text, key.is_fraction))
-    once = {_in_order_of_rows(key.entities).tobytes(): key for key in reversed(keys)}
-    keys = [key for key in keys if once[_in_order_of_rows(key.entities).tobytes()] is key]
+    prints = [_print(key.entities) for key in keys]
+    once = dict(zip(reversed(prints), reversed(keys), strict=True))
+    keys = [key for own, key in zip(prints, keys, strict=True) if once[own] is key]
     named = {key.name for key in found if key is not None}
     for own in table.columns:
         if keys and own.kind == "number" and own.name not in named:
@@ -103,16 +106,18 @@ def likeliest_keys(keys: list[Key], y: Array, errors: Array | None) -> list[Key]
     return [key for score, key in ranked[:MOST_TESTED] if score > -math.inf]
 
 
-def look_for_clusters(table: Table, y: Array, key: Key, level: float, limit: float, seed: int) -> Clusters | None:
+def look_for_clusters(
+    table: Table | SomeRows, y: Array, key: Key, level: float, limit: float, seed: int
+) -> Clusters | None:
     """Return the clusters that a key names, or None if its rows may as well be independent."""
     rng = np.random.default_rng([seed, table.names.index(key.name)])
     rows = _some_rows(key.entities, rng)
     if len(rows) == 0:
         return None
-    table, y = table.take(rows), normal_scores(y[rows])
+    some, y = table.take(rows), normal_scores(y[rows])
     entities = np.unique(key.entities[rows], return_inverse=True)[1]
     folds = (rng.permutation(entities.max() + 1) % FOLDS)[entities]
-    apart = Inputs.of(table, y, without=(key.name,)).errors(y, folds)
+    apart = Inputs.of(some, y, without=(key.name,)).errors(y, folds)
     ranks = centred_ranks(apart, folds)
     found = Likeness.of(ranks, entities)
     if found.within < (LEAST_LIKENESS if key.is_text else LEAST_OF_NUMBERS) and not found.exceeds_neighbours(SURELY):
@@ -123,7 +128,7 @@ def look_for_clusters(table: Table, y: Array, key: Key, level: float, limit: flo
     if p > limit:
         return None
     mixed = rng.permutation(len(y)) % FOLDS
-    seen = Inputs.of(table, y).errors(y, mixed)
+    seen = Inputs.of(some, y).errors(y, mixed)
     if key.is_text:  # of which networks learn an effect for each, as trees hardly do
         seen = seen - taught(seen, entities, mixed)
     inside = np.abs(apart) <= np.quantile(np.abs(seen), level, method="higher")
@@ -223,7 +228,6 @@ def _key(column: Column) -> Key | None:
         is_fraction = bool((values[present] % 1).any())
         if is_fraction and possible_values(values[present]) <= PRECISE * len(values):
             return None
-    entities = np.full(len(values), -1, dtype=np.intp)
     _, codes, counts = np.unique(values[present], return_inverse=True, return_counts=True)
     is_entity = counts <= LARGEST_SHARE * len(values)
     own = counts[is_entity]
@@ -231,14 +235,15 @@ def _key(column: Column) -> Key | None:
         return None
     if own[own > 1].sum() < LEAST_SHARING * len(values):
         return None
+    entities = np.full(len(values), -1, dtype=np.int32)  # a long table may have many keys, which wait for training
     entities[present] = np.where(is_entity[codes], (np.cumsum(is_entity) - 1)[codes], -1)
     return Key(column.name, entities, is_text, is_fraction)
 
 
-def _in_order_of_rows(entities: Ints) -> Ints:
-    """Return entities numbered as they first appear: the same for all columns that name the same entities."""
+def _print(entities: Ints) -> bytes:
+    """Return a hash of entities numbered as they first appear: it is the same for columns that name the same ones."""
     _, first, codes = np.unique(entities, return_index=True, return_inverse=True)
-    return np.asarray(np.argsort(np.argsort(first))[codes])
+    return blake2b(np.argsort(np.argsort(first))[codes].data).digest()
 
 
 def _is_coarse_form(key: Key, values: Array, order: Ints) -> bool:

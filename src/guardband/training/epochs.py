@@ -143,7 +143,9 @@ class _Run:
         parts = {id(draw): folds_of(draw, recipe.folds) for draw in job.draws}
         held_out = tuple(parts[id(draw)][fold][0] for fold in range(recipe.folds) for draw in job.draws)
         kept = tuple(parts[id(draw)][fold][1] for fold in range(recipe.folds) for draw in job.draws)
-        fold_job = replace(job.take(list(range(size)) * recipe.folds), draws=kept)
+        # Training on all rows for as many epochs takes as long as one fold of these.
+        deadline = job.deadline.share(recipe.folds / (recipe.folds + 1))
+        fold_job = replace(job.take(list(range(size)) * recipe.folds), draws=kept, deadline=deadline)
         search = Search(size, recipe.patience)
 
         def judge(epoch: int, fleet: Fleet) -> Tensor:
