@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from guardband.data.encoder import PlainNumbers
 from guardband.data.grouping import group_columns
 from guardband.data.labelled_rows import Belonging, LabelledRows, Rows
 from guardband.data.split import split_rows
-from guardband.data.table import SomeRows, refuse_huge
+from guardband.data.table import Column, SomeRows, refuse_huge
 from guardband.data.target import Target
 from guardband.data.tree_groups import AUTO, TreeGroups
 from guardband.doors.fitted import Fitted
@@ -52,14 +52,39 @@ def fit_rows(
     refuse_huge(given.table)
     target = options.target.decided(given.y)
     if options.architecture.builder is not None:
-        PlainNumbers().encode(given.table)
+        next(PlainNumbers().blocks(given.table))  # refuses what it cannot take
     how, by = GroupOptions.of(params), params["groups"]
     columns = None if by is None or by == AUTO else group_columns(by, given.table, given.X)
     random = check_random_state(params["random_state"])
     given = given.grouped(belonging)
-    d1, d2 = _split(given, params["calibration_size"], random)
+    split = _split(given, params["calibration_size"], random)
+    seed = int(random.randint(2**31 - 1))
+    fitted, held_out, notes = _trained(given, split, seed, target, columns, how, params, options, belonging, deadline)
+    if not held_out.n:
+        return fitted
+    step("Calibrating")
+    warn_of_absurd_rows(target, held_out, split[1])
+    return fitted.calibrated_on(held_out, params["on_insufficient"], *notes)
+
+
+def _trained(
+    given: LabelledRows,
+    split: tuple[Rows, Rows],
+    seed: int,
+    target: Target,
+    columns: Sequence[Column] | None,
+    how: GroupOptions,
+    params: Mapping[str, Any],
+    options: FitOptions,
+    belonging: Belonging,
+    deadline: Deadline,
+) -> tuple[Fitted, LabelledRows, tuple[str, ...]]:
+    """Return what the training rows teach, the calibration rows, and what is to be said of both.
+
+    ``columns`` make groups. The training rows as networks see them, which may be large, are gone afterwards.
+    """
+    (d1, d2), by, keys = split, params["groups"], belonging.keys
     known_to_belong = belonging.split_by is not None or (given.entities is not None and given.entities.rule is None)
-    seed, keys = int(random.randint(2**31 - 1)), belonging.keys
     with FitProgress(params["verbose"], deadline.left) as progress:
         training = TrainingSet.of(given, d1, seed, options.architecture, target, keys, not known_to_belong)
         rows, together = training.rows, training.entities
@@ -76,8 +101,9 @@ def fit_rows(
             predicted_later=len(d2) + _left_out_later(options, by, training.n),
         )
         progress.step("Looking for rows that depend on each other")
-        held_out = given.take(d2)
         method, learned = _with_score(options, learned, training)
+        doubts = _doubts(options, learned, training, given, is_split=len(d2) > 0)
+        held_out = given.take(d2)
         rule = method.rule(options.request)
         grouping: AnyGroups | None = None
         notes: tuple[str, ...] = (PREPARED_OUTSIDE,)
@@ -102,16 +128,12 @@ def fit_rows(
             params=params,
             training_entities=None if together is None else together.every,
             repeat_rule=None if together is None else together.rule,
-            doubts=_doubts(options, learned, training, given, is_split=held_out.n > 0),
+            doubts=doubts,
             seen=training.seen,
             grouping=grouping,
             source=kept_source(rows.x),
         )
-    if not held_out.n:
-        return fitted
-    step("Calibrating")
-    warn_of_absurd_rows(target, held_out, d2)
-    return fitted.calibrated_on(held_out, params["on_insufficient"], *notes)
+    return fitted, held_out, notes
 
 
 def warn_of_absurd_rows(target: Target, rows: LabelledRows, numbers: Rows) -> None:

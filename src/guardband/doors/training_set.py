@@ -56,7 +56,11 @@ class TrainingSet:
     ) -> TrainingSet:
         """Return what these of the rows given to fit say; ``keys`` are columns that name what rows belong to."""
         own = given.take(places)
-        weight, together = own.weight, own.entities
+        weight, together, alone = own.weight, own.entities, own.one_of_each_entity()
+        table, y = own.table.take(alone), own.y[alone]
+        # What needs memory of its own comes before the rows as networks see them, which are as large as the table.
+        suspects = Suspects.of(table, y) if may_depend else None
+        reference, seen = Reference.learn(table, y), Seen.learn(own.table, keys)
         rows = TrainingRows.of(
             own.table,
             own.y,
@@ -68,19 +72,7 @@ class TrainingSet:
             None if together is None else together.number,
             keys,
         )
-        alone = own.one_of_each_entity()
-        table, y = own.table.take(alone), own.y[alone]
-        return cls(
-            rows,
-            places,
-            own.y,
-            together,
-            own.prints,
-            Reference.learn(table, y),
-            Seen.learn(own.table, keys),
-            alone,
-            Suspects.of(table, y) if may_depend else None,
-        )
+        return cls(rows, places, own.y, together, own.prints, reference, seen, alone, suspects)
 
     @property
     def n(self) -> int:

@@ -12,6 +12,7 @@ that a join repeated.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
@@ -74,9 +75,7 @@ def possible_keys(table: Table) -> list[Key]:
     """
     found = [_key(column) for column in table.columns if column.kind in ("number", "category")]
     keys = sorted((key for key in found if key is not None), key=lambda key: (not key.is_text, key.is_fraction))
-    prints = [_print(key.entities) for key in keys]
-    once = dict(zip(reversed(prints), reversed(keys), strict=True))
-    keys = [key for own, key in zip(prints, keys, strict=True) if once[own] is key]
+    keys = _once_each(keys)
     named = {key.name for key in found if key is not None}
     for own in table.columns:
         if keys and own.kind == "number" and own.name not in named:
@@ -85,6 +84,16 @@ def possible_keys(table: Table) -> list[Key]:
                 order = np.argsort(values, kind="stable")
                 keys = [key for key in keys if not _is_coarse_form(key, values, order)]
     return keys
+
+
+def _once_each(keys: list[Key]) -> list[Key]:
+    """Return of the keys that name the same entities the first."""
+    numbers = [int(key.entities.max()) for key in keys]
+    alike = Counter(numbers)  # only keys of equally many entities need a closer look, which takes long
+    once: dict[object, Key] = {}
+    for key, number in zip(keys, numbers, strict=True):
+        once.setdefault(number if alike[number] == 1 else _print(key.entities), key)
+    return list(once.values())
 
 
 def likeliest_keys(keys: list[Key], y: Array, errors: Array | None) -> list[Key]:

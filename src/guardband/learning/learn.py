@@ -36,7 +36,7 @@ LONGEST_EPOCH = 1000
 """An epoch has at most so many steps: those of long tables are parts of a pass."""
 MOST_HELD_OUT = 20_000
 """Rows by which a copy is stopped: more would say no more, and would not train."""
-ROWS_TO_TIME = 4 * BLOCK
+ROWS_TO_TIME = 8 * BLOCK
 """Rows that are predicted before training if time is limited, to see how long those after it will take."""
 CAUTION = 1.1
 """How many times as long as that it may take on a busy machine."""
