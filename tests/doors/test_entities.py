@@ -48,7 +48,7 @@ def test_copies_are_stopped_by_patients_that_they_did_not_see(split_by, monkeypa
 
     seen = []
     kept = learn.folds_of
-    monkeypatch.setattr(learn, "folds_of", lambda draw, folds: seen.append((draw, kept(draw, folds))) or seen[-1][1])
+    monkeypatch.setattr(learn, "folds_of", lambda draw, *how: seen.append((draw, kept(draw, *how))) or seen[-1][1])
     X, y = patients()
     gb.IntervalRegressor(split_by=split_by, calibration_size=None, **FAST).fit(X, y)
     ((_, folds),) = seen
@@ -66,8 +66,8 @@ def test_a_single_network_is_stopped_by_patients_that_it_did_not_see(epochs, mon
     who, divided = X["patient"].to_numpy(), []
     kept = training._folds_of_entities
 
-    def folds(draw, count):
-        out = kept(draw, count)
+    def folds(draw, *how):
+        out = kept(draw, *how)
         divided.extend(set(who[held_out.index]) & set(who[rest.index]) for held_out, rest in out)
         return out
 

@@ -6,6 +6,7 @@ import pytest
 import guardband as gb
 from guardband.bands.predicted import PredictedInterval
 from guardband.data.artificial import PaperModel
+from guardband.doors import fit_rows
 from guardband.learning.choice import SCORES, sharpest
 
 X, Y = PaperModel(n_features=6).draw(1500, seed=1)
@@ -55,3 +56,17 @@ def test_auto_does_with_few_rows(n):
 def test_auto_is_conf_nn_where_no_rows_are_left_out_or_no_quantiles_are_learnt(asked):
     model = gb.IntervalRegressor("auto", max_epochs=2, **SMALL, **asked).fit(X, Y)
     assert model.certificate_.method == "conf-nn"
+
+
+def test_some_of_many_rows_choose_with_their_own_targets(monkeypatch):
+    seen = {}
+
+    def choose(request, predicted, y):
+        seen.update(point=predicted.point[0, 0], y=y)
+        return sharpest(request, predicted, y)
+
+    monkeypatch.setattr(fit_rows, "MOST_TO_CHOOSE", 300)
+    monkeypatch.setattr(fit_rows, "sharpest", choose)
+    gb.IntervalRegressor(preset="fast", **SMALL).fit(X, 50 * X[:, 0] + Y / 100)
+    assert 200 < len(seen["y"]) <= 300
+    assert np.corrcoef(seen["point"], seen["y"])[0, 1] > 0.9

@@ -7,7 +7,7 @@ from scipy.stats import binom, nbinom
 
 from guardband.data.table import read_table
 from guardband.learning.clusters import exchange_p_value, look_for_clusters, possible_keys
-from guardband.learning.dependence import FALSE_DOUBTS, IN_PYTHON, doubts
+from guardband.learning.dependence import FALSE_DOUBTS, IN_PYTHON, Suspects
 from guardband.learning.likeness import centred_ranks, p_value
 from guardband.learning.order import possible_orders
 from laws import SIGNIFICANCE
@@ -22,7 +22,8 @@ def independent(rng, n=300):
 
 
 def found(X, y, seed=0, **given):
-    return doubts(read_table(X), np.asarray(y, float), given.pop("errors", None), LEVEL, seed, **given)
+    table, y = read_table(X), np.asarray(y, float)
+    return Suspects.of(table, y, given.get("time")).doubts(table, y, given.get("errors"), LEVEL, seed)
 
 
 def clustered(rng, entities, size, effect=1.0):

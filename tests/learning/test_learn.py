@@ -12,6 +12,7 @@ import guardband as gb
 from guardband.data.artificial import PaperModel
 from guardband.data.encoder import TableEncoder
 from guardband.data.table import read_table
+from guardband.training.deadline import Deadline
 
 X, Y = PaperModel(n_features=6).draw(1500, seed=1)
 X_NEW, Y_NEW = PaperModel(n_features=6).draw(2000, seed=2)
@@ -50,14 +51,33 @@ def test_waves_and_jumps_are_followed():
     assert lengths["tabular"] < 0.5 * lengths["plain"]
 
 
-def test_seconds_end_the_training(monkeypatch):
-    """The clock is read at the start and after every epoch; here an epoch takes one second."""
+def limited_by(monkeypatch):
+    """Return a clock that ticks whenever fit reads it."""
     clock = count()
-    monkeypatch.setattr("guardband.learning.learn.time", SimpleNamespace(monotonic=lambda: next(clock)))
-    model = gb.IntervalRegressor(preset=3, patience=10_000, max_epochs=10_000, **SMALL).fit(X, Y)
-    assert next(clock) == 5  # the fourth epoch ends beyond the three seconds
-    assert max(model.fitted_.learned.epochs) <= 4
+    deadline = SimpleNamespace(after=lambda seconds: Deadline.after(seconds, lambda: float(next(clock))))
+    monkeypatch.setattr("guardband.doors.table.Deadline", deadline)
+    return clock
+
+
+def test_seconds_end_the_fit(monkeypatch):
+    """The clock is read after every step, so that steps are seconds; some are set aside for what follows."""
+    clock = limited_by(monkeypatch)
+    model = gb.IntervalRegressor(preset=200, patience=10_000, max_epochs=10_000, **SMALL).fit(X, Y)
+    assert 150 < next(clock) < 200
     assert model.predict_interval(X_NEW).lower.shape == (2000,)
+
+
+def test_a_fit_without_time_is_usable(monkeypatch):
+    limited_by(monkeypatch)
+    model = gb.IntervalRegressor(preset=0.1, **SMALL).fit(X, Y)
+    assert set(model.fitted_.learned.epochs) == {1}
+    assert np.isfinite(model.predict_interval(X_NEW).width).all()
+
+
+def test_rows_that_are_predicted_later_take_time_from_training(monkeypatch):
+    clock = limited_by(monkeypatch)
+    gb.IntervalRegressor(preset=200, calibration_size=0.8, patience=10_000, max_epochs=10_000, **SMALL).fit(X, Y)
+    assert next(clock) < 150  # of fewer training rows a tick times fewer
 
 
 def test_the_clock_needs_no_copy_of_the_networks(monkeypatch):
@@ -148,10 +168,8 @@ def test_copies_reach_every_method_and_loss(asked):
 @pytest.mark.filterwarnings("ignore::guardband.DegenerateBandWarning")
 @pytest.mark.parametrize("asked", WITHOUT_NESTED_TRIPLES, ids=str)
 def test_seconds_reach_every_method_and_loss(asked, monkeypatch):
-    """The clock is read at the start and after every epoch; here an epoch takes one second."""
-    clock = count()
-    monkeypatch.setattr("guardband.learning.learn.time", SimpleNamespace(monotonic=lambda: next(clock)))
+    clock = limited_by(monkeypatch)
     forever = {"patience": 10_000, "max_epochs": 10_000, "hidden": (8,), "random_state": 0}
-    model = gb.IntervalRegressor(preset=3, **forever, **asked).fit(X[:300], Y[:300])
-    assert next(clock) == 5
+    model = gb.IntervalRegressor(preset=200, **forever, **asked).fit(X[:300], Y[:300])
+    assert next(clock) < 250
     assert model.fitted_.learned.copies == 8

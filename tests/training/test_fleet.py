@@ -201,13 +201,13 @@ def test_out_of_memory_halves_the_squad_and_ends_the_same(engine, when, monkeypa
     expected = trained(Fleet(whole))
     real, sizes = Squad.epoch, []
 
-    def epoch(self, number, stop):
+    def epoch(self, number, *how):
         if number >= when and self._job.size > 3:
             sizes.append(self._job.size)
             if number > 1:
-                real(self, number, stop)  # half-done work must not be kept
+                real(self, number, *how)  # half-done work must not be kept
             raise torch.OutOfMemoryError("CUDA out of memory.")
-        real(self, number, stop)
+        real(self, number, *how)
 
     monkeypatch.setattr(Squad, "epoch", epoch)
     fleet = Fleet(whole)
@@ -217,7 +217,7 @@ def test_out_of_memory_halves_the_squad_and_ends_the_same(engine, when, monkeypa
 
 
 def test_one_member_that_does_not_fit_is_an_error(monkeypatch):
-    def epoch(self, number, stop):
+    def epoch(self, number, *how):
         raise torch.OutOfMemoryError("CUDA out of memory.")
 
     monkeypatch.setattr(Squad, "epoch", epoch)
@@ -226,7 +226,7 @@ def test_one_member_that_does_not_fit_is_an_error(monkeypatch):
 
 
 def test_other_errors_are_not_taken_for_memory(monkeypatch):
-    def epoch(self, number, stop):
+    def epoch(self, number, *how):
         raise RuntimeError("shapes do not fit")
 
     monkeypatch.setattr(Squad, "epoch", epoch)
@@ -289,11 +289,11 @@ def test_squads_that_do_not_fit_side_by_side_take_turns(engine, monkeypatch):
     fleet._can_wait = True
     held_out = tuple(Draw(torch.arange(290, 300), 0) for _ in range(8))
 
-    def epoch(self, number, stop):
+    def epoch(self, number, *how):
         if number >= 2 and sum(map(len, fleet._squads)) > 3:
-            real(self, number, stop)
+            real(self, number, *how)
             raise torch.OutOfMemoryError("CUDA out of memory.")
-        real(self, number, stop)
+        real(self, number, *how)
 
     monkeypatch.setattr(Squad, "epoch", epoch)
     state = trained(fleet, epochs=4)

@@ -106,7 +106,7 @@ class Conformal(Rule):
 
     def ends(self, predicted: Any, context: Context, arrays: dict[str, Any], xp: Any = np) -> Ends:
         """Return the intervals."""
-        if xp is np and len(predicted) > ROWS_AT_A_TIME and context.given():
+        if xp is np and len(predicted) > ROWS_AT_A_TIME:
             return self._in_blocks(predicted, context, arrays)
         thresholds = self.cut.thresholds(arrays, context, xp)
         if xp is not np and thresholds.ndim > 1:  # one for all rows is a number, which takes their precision by itself
@@ -116,7 +116,7 @@ class Conformal(Rule):
         return lower, predicted.point[0, 0], upper
 
     def _in_blocks(self, predicted: Any, context: Context, arrays: dict[str, Any]) -> Ends:
-        """Return the intervals of rows that differ in their thresholds, a block at a time, which stays in the cache."""
+        """Return the intervals of many rows a block at a time, which stays in the cache."""
         lower, upper = np.empty((2, len(predicted), len(self.levels)))
         for first in range(0, len(predicted), ROWS_AT_A_TIME):
             rows = slice(first, first + ROWS_AT_A_TIME)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +29,8 @@ from guardband.words import rows_named
 Matrix = NDArray[np.float32]
 Rows = NDArray[np.float64]
 """One number for each cell of a table: the number, the days since 1970, or the index of a category."""
+ROWS_AT_A_TIME = 2**14
+"""Rows are encoded in blocks that stay in the cache, so that no step needs a long table in double precision."""
 
 
 @dataclass(frozen=True)
@@ -71,9 +73,13 @@ class TableEncoder:
 
     def encode(self, table: Table) -> Matrix:
         """Return the matrix of a table with the same columns."""
-        pairs = zip(self.codes, table.columns, strict=True)
-        encoded: Matrix = self._joined((code.read(column) for code, column in pairs), np)
-        return encoded
+        return _stacked(self.blocks(table), table.n_rows, self.width)
+
+    def blocks(self, table: Table) -> Iterator[Matrix]:
+        """Yield the same for one block of rows after another, at least one."""
+        for block in _blocks(table.read_as(self.kinds)):
+            pairs = zip(self.codes, block.columns, strict=True)
+            yield self._joined((code.read(column) for code, column in pairs), np)
 
     def rows(self, table: Table) -> Rows:
         """Return one number for each cell, ``(n, columns)``."""
@@ -122,6 +128,10 @@ class PlainNumbers:
 
     def encode(self, table: Table) -> Matrix:
         """Return the matrix of a table of numbers."""
+        return _stacked(self.blocks(table), table.n_rows, len(table.columns))
+
+    def blocks(self, table: Table) -> Iterator[Matrix]:
+        """Yield the same for one block of rows after another, at least one; first all rows are looked at."""
         for column in table.columns:
             if column.kind == "category":
                 raise ValueError(
@@ -134,7 +144,8 @@ class PlainNumbers:
                     f"The column {column.name!r} has missing values (NaN) in {rows_named(missing)}, but a network of "
                     "your own takes none. Fill them in, or remove these rows."
                 )
-        return self.rows(table).astype(np.float32)
+        table = table.read_as([column.kind for column in table.columns])
+        yield from (self.rows(block).astype(np.float32) for block in _blocks(table))
 
     def rows(self, table: Table) -> Rows:
         """Return one number for each cell, ``(n, columns)``."""
@@ -150,6 +161,20 @@ class PlainNumbers:
 
 
 Encoder = TableEncoder | PlainNumbers
+
+
+def _blocks(table: Table) -> Iterator[Table]:
+    starts = range(0, max(1, table.n_rows), ROWS_AT_A_TIME)
+    return (table.part(slice(start, start + ROWS_AT_A_TIME)) for start in starts)
+
+
+def _stacked(blocks: Iterable[Matrix], n: int, width: int) -> Matrix:
+    """Return blocks of n rows in all as one matrix; only one block at a time is there twice."""
+    out, done = np.empty((n, width), dtype=np.float32), 0
+    for block in blocks:
+        out[done : done + len(block)] = block
+        done += len(block)
+    return out
 
 
 def encoder_from_dict(entries: Mapping[str, Any]) -> Encoder:

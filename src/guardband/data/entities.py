@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from guardband.data.fingerprint import MOST_OVERLAP, mix
 from guardband.data.row_numbers import known_as
-from guardband.data.table import Column, Table, as_array, read_table
+from guardband.data.table import Column, Table, as_array, numbers_from, read_table
 from guardband.exceptions import OverlapError
 from guardband.words import listed, rows_named
 
@@ -131,7 +131,7 @@ def _bits(column: Column) -> NDArray[np.uint64]:
         bits = np.array([known[cell] for cell in column.values], dtype=np.uint64)
     else:
         missing = np.isnan(column.values)
-        bits = (column.values + 0.0).view(np.uint64)
+        bits = (numbers_from(column, column.kind) + 0.0).view(np.uint64)
     if missing.any():
         raise ValueError(
             f"Column {column.name!r} has missing values, so guardband cannot tell which rows belong together "

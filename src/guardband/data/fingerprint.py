@@ -6,6 +6,7 @@ import datetime
 import math
 from contextlib import suppress
 from hashlib import blake2b
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,7 +84,7 @@ def repeats_in_words(prints: Prints) -> str | None:
     )
 
 
-def _bits(numbers: NDArray[np.float64]) -> Prints:
+def _bits(numbers: NDArray[np.floating[Any]]) -> Prints:
     """Return single precision's bits: the same table may come back as float32.
 
     One bit pattern for 0.0 and -0.0, and one for every NaN.

@@ -9,7 +9,7 @@ less than chance would have it: twice for each, for example. All rows are looked
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from guardband.bands.promise import DISTINCT_ROW
 from guardband.data.entities import Entities
 from guardband.data.fingerprint import Prints, column_prints, mix
-from guardband.data.table import Column, Table
+from guardband.data.table import Column, Table, numbers_from
 from guardband.words import listed
 
 Sizes = NDArray[np.intp]
@@ -57,7 +57,7 @@ class RepeatRule:
     def entities(self, table: Table, y: NDArray[np.float64]) -> Entities:
         """Return which rows of a table are the same; those of frequent values are themselves."""
         own = [column for column in table.columns if column.name in self.columns]
-        prints = _inputs(_hashes(own, len(y)))
+        prints = _inputs(_hashes(own), len(y))
         prints = mix(prints, _exact_bits(Column("y", y))) if self.with_target else prints
         alone = ~_is_rare(prints)
         prints[alone] = mix(prints[alone], np.flatnonzero(alone).astype(np.uint64))
@@ -107,8 +107,8 @@ def repeats_in(table: Table, y: NDArray[np.float64]) -> Repeats | None:
     columns = _copied_columns(table, y, named)
     if columns:
         return _found(table, y, columns, with_target=True)
-    hashes = _hashes([own for own in table.columns if own.name in named], len(y))
-    return _found(table, y, named, with_target=False) if hashes and _are_near_copies(hashes) else None
+    inputs = [own for own in table.columns if own.name in named]
+    return _found(table, y, named, with_target=False) if inputs and _are_near_copies(inputs, len(y)) else None
 
 
 def _copied_columns(table: Table, y: NDArray[np.float64], named: list[str]) -> list[str] | None:
@@ -120,13 +120,13 @@ def _copied_columns(table: Table, y: NDArray[np.float64], named: list[str]) -> l
     if len(target) == 0 or _extra(_sizes(target)) < FEWEST_REPEATS:
         return None
     columns = [own for own in table.columns if own.name in named]
-    hashes = dict(zip(named, _hashes(columns, len(target)), strict=True))
-    if not named or _are_copies(_inputs(list(hashes.values())), target, strictly=False):
+    hashes = dict(zip(named, _hashes(columns), strict=True))
+    if not named or _are_copies(_inputs(hashes.values(), len(target)), target, strictly=False):
         return named or None
     fewer = [own.name for own in columns if not _is_id(own, measured=True)]
     if not fewer:
         return None
-    inputs = _inputs([hashes[name] for name in fewer])
+    inputs = _inputs([hashes[name] for name in fewer], len(target))
     if len(fewer) < len(named) and _are_copies(inputs, target, strictly=True):
         return fewer
     for left_out in fewer if len(fewer) > 1 else ():
@@ -159,15 +159,15 @@ def _are_copies(inputs: Prints, target: Prints, strictly: bool) -> bool:
     return by_inputs or by_targets or _too_even(by_row)
 
 
-def _are_near_copies(hashes: list[Prints]) -> bool:
+def _are_near_copies(columns: Sequence[Column], n: int) -> bool:
     """Return whether rows with equal inputs are copies, whatever their targets."""
-    inputs = _inputs(hashes)
+    inputs = _inputs(_hashes(columns), n)
     rare = _is_rare(inputs)
-    hashes = [own[rare] for own in hashes]
-    sizes = _sizes(inputs[rare])
+    inputs = inputs[rare]
+    sizes = _sizes(inputs)
     if len(sizes) < FEWEST_INPUTS or _extra(sizes) < max(FEWEST_REPEATS, FEWEST_SHARE * rare.sum()):
         return False
-    return _too_even(sizes) and _is_fine(hashes)
+    return _too_even(sizes) and _is_fine(inputs, (own[rare] for own in _hashes(columns)))
 
 
 def _too_even(sizes: Sizes) -> bool:
@@ -188,9 +188,8 @@ def _too_even(sizes: Sizes) -> bool:
     return False
 
 
-def _is_fine(hashes: list[Prints]) -> bool:
+def _is_fine(inputs: Prints, hashes: Iterable[Prints]) -> bool:
     """Return whether hardly any two rows differ in exactly one column."""
-    inputs = _inputs(hashes)
     equal, differ = _pairs(_sizes(inputs)), 0.0
     for own in hashes:
         differ += _pairs(_sizes(inputs - own)) - equal
@@ -219,22 +218,27 @@ def _pairs(sizes: Sizes) -> float:
     return float((sizes * (sizes - 1.0) / 2).sum())
 
 
-def _hashes(columns: Sequence[Column], n: int) -> list[Prints]:
-    """Return a number for each value of each column, which depends on the column's name too."""
-    seeds = [int.from_bytes(blake2b(own.name.encode(), digest_size=8).digest()) for own in columns]
-    return [mix(np.full(n, seed, dtype=np.uint64), _exact_bits(own)) for seed, own in zip(seeds, columns, strict=True)]
+def _hashes(columns: Sequence[Column]) -> Iterator[Prints]:
+    """Yield a number for each value of each column, which depends on the column's name too."""
+    for own in columns:
+        seed = int.from_bytes(blake2b(own.name.encode(), digest_size=8).digest())
+        yield mix(np.array([seed], dtype=np.uint64), _exact_bits(own))
 
 
-def _inputs(hashes: Sequence[Prints]) -> Prints:
-    """Return a number for each row: a sum, so that one column can be taken out again."""
-    return np.asarray(np.add.reduce(hashes))
+def _inputs(hashes: Iterable[Prints], n: int) -> Prints:
+    """Return a number for each of n rows: a sum, so that one column can be taken out again."""
+    total = np.zeros(n, dtype=np.uint64)
+    for own in hashes:
+        total += own
+    return total
 
 
 def _exact_bits(column: Column) -> Prints:
     """Return one number per value, equal for equal values."""
     if column.has_cells:
         return column_prints(column)
-    return np.where(np.isnan(column.values), np.nan, column.values + 0.0).view(np.uint64)
+    numbers = numbers_from(column, column.kind)
+    return np.where(np.isnan(numbers), np.nan, numbers + 0.0).view(np.uint64)
 
 
 def _is_id(column: Column, measured: bool) -> bool:

@@ -23,7 +23,9 @@ LARGEST = 1e300
 
 @dataclass(frozen=True)
 class Column:
-    """One column: numbers as float64 with NaN for missing, or cells as objects, each None, a float or text.
+    """One column: numbers with NaN for missing, or cells as objects, each None, a float or text.
+
+    Numbers are float64, or float32 if they came so: a long table is not copied. Compute with ``numbers_from``.
 
     ``numbers_are`` says what its numbers stand for: themselves, truth or days. ``decided`` says what cells are if more
     than these rows decided that.
@@ -82,10 +84,17 @@ class Table:
         return tuple(column.name for column in self.columns)
 
     def take(self, rows: NDArray[np.intp]) -> Table:
-        """Return the table of some of the rows."""
+        """Return the table of some of the rows; of all in their order it is the table itself, and no copy."""
+        if len(rows) == self.n_rows and np.array_equal(rows, np.arange(self.n_rows)):
+            return self
         columns = tuple(column.take(rows) for column in self.columns)
         index = None if self.index is None else self.index[rows]
         return Table(columns, len(rows), index, self.extra, self.context.rows(rows))
+
+    def part(self, rows: slice) -> Table:
+        """Return the columns of rows that follow one another, which are not copied."""
+        columns = tuple(replace(column, values=column.values[rows]) for column in self.columns)
+        return Table(columns, len(range(self.n_rows)[rows]))
 
     def settled(self) -> Table:
         """Return the table with every column read as what all rows say it is: then any part of it is that too."""
@@ -95,6 +104,23 @@ class Table:
         """Return the table with the cells of each column read as what a model says it is."""
         pairs = zip(self.columns, kinds, strict=True)
         return replace(self, columns=tuple(column.read_as(kind) for column, kind in pairs))
+
+
+@dataclass(frozen=True)
+class SomeRows:
+    """Some rows of a long table, of which only those are copied that are asked for."""
+
+    table: Table | SomeRows
+    rows: NDArray[np.intp]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The column names, in order."""
+        return self.table.names
+
+    def take(self, rows: NDArray[np.intp]) -> Table:
+        """Return the table of some of these rows."""
+        return self.table.take(self.rows[rows])
 
 
 def read_table(
@@ -213,7 +239,7 @@ def numbers_from(column: Column, kind: Kind = "number") -> NDArray[np.float64]:
             raise ValueError(
                 f"The column {column.name!r} held dates when the model was fitted, but now holds numbers. Pass dates."
             )
-        return column.values
+        return column.values.astype(np.float64, copy=False)
     cells, read = column.values, partial(number_in, decimal_comma=True) if kind == "number" else ONE_TEXT[kind]
     doubt = doubt_in({v for v in cells if isinstance(v, str)}) if kind == "number" else None
     if doubt:
@@ -267,23 +293,28 @@ def _from_frame(frame: nw.DataFrame[Any]) -> Table:
 def _frame_column(name: str, series: Any) -> Column:
     kind, is_temporal = kind_of_type(series.dtype), series.dtype.is_temporal()
     if kind == "date":
-        return Column(name, _doubles(series.dt.timestamp("us")) / DAY_US, kind)
+        return Column(name, _numbers(series.dt.timestamp("us")) / DAY_US, kind)
     if kind in ("number", "boolean") and not is_temporal:
-        return Column(name, _doubles(series), kind)
+        return Column(name, _numbers(series), kind)
     is_object = str(getattr(nw.to_native(series), "dtype", "")) == "object"  # also of pandas' text: its cells decide
     column = _cells(name, series.to_list(), as_text=kind == "category" and not is_object)
     return Column(name, numbers_from(column)) if is_temporal else column
 
 
-def _doubles(series: Any) -> NDArray[np.float64]:
-    """Return numbers or truth in double precision, NaN for missing; whole numbers beyond 2**53 are rounded."""
-    exact = series if series.dtype.is_integer() else series.cast(nw.Float64)  # which Arrow would refuse to round
-    return np.asarray(exact.to_numpy().astype(np.float64, copy=True))
+def _numbers(series: Any) -> NDArray[Any]:
+    """Return numbers or truth as floats, NaN for missing; whole numbers beyond 2**53 are rounded."""
+    exact = series if series.dtype.is_integer() or series.dtype == nw.Float32 else series.cast(nw.Float64)
+    return _floats(exact.to_numpy())  # Arrow would refuse to round
+
+
+def _floats(values: NDArray[Any]) -> NDArray[Any]:
+    """Return floats as they are, other numbers in double precision."""
+    return values if values.dtype in (np.float32, np.float64) else values.astype(np.float64)
 
 
 def _column(name: str, values: NDArray[Any]) -> Column:
     if values.dtype.kind in "biuf":
-        return Column(name, values.astype(np.float64), "boolean" if values.dtype.kind == "b" else "number")
+        return Column(name, _floats(values), "boolean" if values.dtype.kind == "b" else "number")
     is_text = values.dtype.kind in "US"
     return _cells(name, values.tolist() if is_text or values.dtype == object else list(values), as_text=is_text)
 

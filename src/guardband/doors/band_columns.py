@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from guardband.bands.predicted import Predicted, PredictedGaussian, PredictedInterval, PredictedPoint
 from guardband.bands.promise import Side
 from guardband.data.row_numbers import known_as
-from guardband.data.table import LARGEST, Column, Table, as_array, from_tensor, is_frame, read_table
+from guardband.data.table import LARGEST, Column, Table, as_array, from_tensor, is_frame, numbers_from, read_table
 from guardband.words import listed, rows_named
 
 Array = NDArray[np.float64]
@@ -102,7 +102,7 @@ class BandColumns:
         table = read_table(X, self.names, may_be_infinite=True).read_as(["number"] * len(self.names))
         for column in table.columns:
             need_numbers(column)
-        return np.stack([column.values for column in table.columns], axis=1)
+        return np.stack([numbers_from(column, column.kind) for column in table.columns], axis=1)
 
     def table(self, matrix: Array) -> Table:
         """Return the columns as a table to look at: what is not finite is missing."""
@@ -128,7 +128,7 @@ def need_numbers(column: Column) -> None:
     if column.has_cells or column.kind != "number":
         held = "text" if column.has_cells else f"{column.kind}s"
         raise ValueError(f"Column {column.name!r} must hold numbers, found {held}. Name a column of numbers.")
-    size = np.abs(column.values)
+    size = np.abs(numbers_from(column))
     for wrong, what in (
         (np.isnan(size), "a missing"),
         (np.isinf(size), "an infinite"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,64 +15,97 @@ from guardband.data.absurd import absurd, warn_of_absurd
 from guardband.data.encoder import PlainNumbers
 from guardband.data.grouping import group_columns
 from guardband.data.labelled_rows import Belonging, LabelledRows, Rows
-from guardband.data.reference import Reference
 from guardband.data.split import split_rows
-from guardband.data.table import refuse_huge
+from guardband.data.table import Column, SomeRows, refuse_huge
 from guardband.data.target import Target
 from guardband.data.tree_groups import AUTO, TreeGroups
-from guardband.data.unlike import Seen
 from guardband.doors.fitted import Fitted
 from guardband.doors.groups import NO_GROUPS, AnyGroups, GroupOptions, grouped, search_groups
 from guardband.doors.progress import FitProgress
+from guardband.doors.training_set import TrainingSet
 from guardband.exceptions import DependentRowsWarning, warn
 from guardband.learning.choice import sharpest
-from guardband.learning.dependence import doubts_of
-from guardband.learning.learn import learn
+from guardband.learning.dependence import MOST_ERRORS, doubts_of
+from guardband.learning.learn import MOST_HELD_OUT, learn
 from guardband.learning.learned import Learned
 from guardband.learning.options import FitOptions
 from guardband.learning.shift import kept_source
-from guardband.learning.training_rows import TrainingRows
 from guardband.methods.method import Method
 from guardband.progress import step
+from guardband.training.deadline import NEVER, Deadline
 
 MOST_TO_CHOOSE = 20_000
 """Training rows that choose a score: more would say no more."""
 PREPARED_OUTSIDE = "If you fitted a scaler or tuned settings on the rows given to fit, recalibrate on fresh rows."
 
 
-def fit_rows(given: LabelledRows, params: Mapping[str, Any], options: FitOptions, belonging: Belonging) -> Fitted:
+def fit_rows(
+    given: LabelledRows,
+    params: Mapping[str, Any],
+    options: FitOptions,
+    belonging: Belonging,
+    deadline: Deadline = NEVER,
+) -> Fitted:
     """Return what rows teach, calibrated on those that are held out, if any are.
 
-    ``params`` are the arguments of the model, ``options`` what they ask for.
+    ``params`` are the arguments of the model, ``options`` what they ask for. Training ends soon enough for all of this
+    to be done before the ``deadline``.
     """
     refuse_huge(given.table)
     target = options.target.decided(given.y)
     if options.architecture.builder is not None:
-        PlainNumbers().encode(given.table)
+        next(PlainNumbers().blocks(given.table))  # refuses what it cannot take
     how, by = GroupOptions.of(params), params["groups"]
     columns = None if by is None or by == AUTO else group_columns(by, given.table, given.X)
     random = check_random_state(params["random_state"])
     given = given.grouped(belonging)
-    d1, d2 = _split(given, params["calibration_size"], random)
-    training, held_out = given.take(d1), given.take(d2)
-    with FitProgress(params["verbose"], options.effort.seconds) as progress:
-        weight, together = training.weight, training.entities
-        rows = TrainingRows.of(
-            training.table,
-            training.y,
-            None if weight is None else weight / weight.max(),
-            int(random.randint(2**31 - 1)),
-            options.architecture,
-            target,
-            d1,
-            None if together is None else together.number,
-            belonging.keys,
-        )
+    split = _split(given, params["calibration_size"], random)
+    seed = int(random.randint(2**31 - 1))
+    fitted, held_out, notes = _trained(given, split, seed, target, columns, how, params, options, belonging, deadline)
+    if not held_out.n:
+        return fitted
+    step("Calibrating")
+    warn_of_absurd_rows(target, held_out, split[1])
+    return fitted.calibrated_on(held_out, params["on_insufficient"], *notes)
+
+
+def _trained(
+    given: LabelledRows,
+    split: tuple[Rows, Rows],
+    seed: int,
+    target: Target,
+    columns: Sequence[Column] | None,
+    how: GroupOptions,
+    params: Mapping[str, Any],
+    options: FitOptions,
+    belonging: Belonging,
+    deadline: Deadline,
+) -> tuple[Fitted, LabelledRows, tuple[str, ...]]:
+    """Return what the training rows teach, the calibration rows, and what is to be said of both.
+
+    ``columns`` make groups. The training rows as networks see them, which may be large, are gone afterwards.
+    """
+    (d1, d2), by, keys = split, params["groups"], belonging.keys
+    known_to_belong = belonging.split_by is not None or (given.entities is not None and given.entities.rule is None)
+    with FitProgress(params["verbose"], deadline.left) as progress:
+        training = TrainingSet.of(given, d1, seed, options.architecture, target, keys, not known_to_belong)
+        rows, together = training.rows, training.entities
         shape = options.architecture_for(training.n).for_table(rows.encoder)
-        recipe, device = options.recipe_for(training.n), options.device
-        (learned,) = learn([rows], options.specs, shape, recipe, options.effort, device=device, progress=progress)
+        (learned,) = learn(
+            [rows],
+            options.specs,
+            shape,
+            options.recipe_for(training.n),
+            options.effort,
+            device=options.device,
+            progress=progress,
+            deadline=deadline,
+            predicted_later=len(d2) + _left_out_later(options, by, training.n),
+        )
         progress.step("Looking for rows that depend on each other")
-        method, learned = _with_score(options, learned, rows, training)
+        method, learned = _with_score(options, learned, training)
+        doubts = _doubts(options, learned, training, given, is_split=len(d2) > 0)
+        held_out = given.take(d2)
         rule = method.rule(options.request)
         grouping: AnyGroups | None = None
         notes: tuple[str, ...] = (PREPARED_OUTSIDE,)
@@ -81,12 +114,11 @@ def fit_rows(given: LabelledRows, params: Mapping[str, Any], options: FitOptions
             grouping, codes = named, named.of([own.take(d2) for own in columns])
             held_out = held_out.known(Context(group=codes))
         elif by == AUTO:
-            grouping = _search(rule, learned, rows, training, len(d2) or None, belonging)
+            grouping = _search(rule, learned, training, given, len(d2) or None, belonging)
             if grouping is None:
                 notes += (NO_GROUPS,)
             else:
                 held_out = held_out.known(Context(group=grouping.of_rows(held_out.table)))
-        alone = training.one_of_each_entity()
         fitted = Fitted(
             learned=learned,
             rule=grouped(rule, grouping),
@@ -94,20 +126,16 @@ def fit_rows(given: LabelledRows, params: Mapping[str, Any], options: FitOptions
             training_prints=training.prints,
             held_out_prints=held_out.prints,
             calibration_prints=held_out.prints,
-            reference=Reference.learn(training.table.take(alone), training.y[alone]),
+            reference=training.reference,
             params=params,
             training_entities=None if together is None else together.every,
             repeat_rule=None if together is None else together.rule,
-            doubts=_doubts(options, learned, rows, training, alone, belonging, is_split=held_out.n > 0),
-            seen=Seen.learn(training.table, belonging.keys),
+            doubts=doubts,
+            seen=training.seen,
             grouping=grouping,
             source=kept_source(rows.x),
         )
-    if not held_out.n:
-        return fitted
-    step("Calibrating")
-    warn_of_absurd_rows(target, held_out, d2)
-    return fitted.calibrated_on(held_out, params["on_insufficient"], *notes)
+    return fitted, held_out, notes
 
 
 def warn_of_absurd_rows(target: Target, rows: LabelledRows, numbers: Rows) -> None:
@@ -127,44 +155,47 @@ def _split(given: LabelledRows, calibration_size: Any, random: np.random.RandomS
 
 
 def _search(
-    rule: Rule, learned: Learned, rows: TrainingRows, training: LabelledRows, n: int | None, belonging: Belonging
+    rule: Rule, learned: Learned, training: TrainingSet, given: LabelledRows, n: int | None, belonging: Belonging
 ) -> TreeGroups | None:
     """Return groups that one promise would treat unequally, by copies that did not train on the rows if there are."""
+    rows = training.rows
     if learned.left_out is not None:
         predicted, seen = learned.predict_left_out(rows.x)
     else:
         predicted, seen = learned.predict_encoded(rows.x), np.arange(len(rows.x))
-    own = training.take(rows.kept[seen])
+    own = given.take(training.places[rows.kept[seen]])
     scores = rule.scores(predicted, learned.target.to_work(own.y), Context())
     return search_groups(rule, own.table, scores, n, belonging.keys)
 
 
-def _with_score(
-    options: FitOptions, learned: Learned, rows: TrainingRows, training: LabelledRows
-) -> tuple[Method, Learned]:
+def _left_out_later(options: FitOptions, groups: Any, n: int) -> int:
+    """Return how many of n training rows are predicted after training, to look at them or to choose by them."""
+    all_left_out = min(n, options.effort.copies * MOST_HELD_OUT)
+    choices = options.chooses_score + bool(groups == AUTO)
+    return min(n, MOST_ERRORS) + choices * all_left_out
+
+
+def _with_score(options: FitOptions, learned: Learned, training: TrainingSet) -> tuple[Method, Learned]:
     """Return the method, whose score the training rows may choose, and what was learnt, with that choice in words."""
     if not options.chooses_score or learned.left_out is None:
         return options.method, learned
+    rows = training.rows
     some = slice(None, None, -(-len(rows.x) // MOST_TO_CHOOSE))
     predicted, seen = replace(learned, left_out=learned.left_out[some]).predict_left_out(rows.x[some])
-    method = sharpest(options.request, predicted, learned.target.to_work(training.y[rows.kept[seen]]))
+    where = rows.kept[some][seen]
+    method = sharpest(options.request, predicted, learned.target.to_work(training.y[where]))
     return method, replace(learned, choices=f"{learned.choices}, the score {method.name}")
 
 
 def _doubts(
-    options: FitOptions,
-    learned: Learned,
-    rows: TrainingRows,
-    training: LabelledRows,
-    alone: Rows,
-    belonging: Belonging,
-    is_split: bool,
+    options: FitOptions, learned: Learned, training: TrainingSet, given: LabelledRows, is_split: bool
 ) -> tuple[str, ...]:
     """Return why rows may depend on each other, in sentences that are told too, unless the user said what they are."""
-    together = training.entities
-    if belonging.split_by is not None or (together is not None and together.rule is None):
+    if training.suspects is None:
         return ()
-    every = doubts_of(rows, learned, training.table, training.y, options.request.levels, alone)
+    table = SomeRows(given.table, training.places)
+    levels, alone = options.request.levels, training.alone
+    every = doubts_of(training.suspects, training.rows, learned, table, training.y, levels, alone)
     found = [doubt for doubt in every if is_split or doubt.kind == "cluster"]  # who brings D2 chose its time
     for doubt in found:
         warn(doubt.sentence, DependentRowsWarning)

@@ -36,6 +36,7 @@ from guardband.learning.options import FitOptions
 from guardband.methods.method import Guarantee, Method
 from guardband.nn.loss import Point
 from guardband.nn.ordering import Ordering
+from guardband.training.deadline import Deadline
 from guardband.training.recipe import Epochs
 
 Array = NDArray[np.float64]
@@ -138,8 +139,8 @@ class IntervalRegressor(PromiseBelowDiagram, TableModel, RegressorMixin, BaseEst
         paper. A function takes the number of columns and returns a module of your own that ends in
         ``gb.nn.TripleHead``; it gets the columns as numbers and the target standardised.
     preset : {"fast", "default", "best"} or float, default "default"
-        How much work "tabular" does: 2 small copies, 8 copies or 24. A number is a time limit in seconds, after which
-        no new epoch starts. Use "fast" to try things out, "best" for the narrowest intervals.
+        How much work "tabular" does: 2 small copies, 8 copies or 24. A number is a time limit for ``fit`` in seconds:
+        training ends in time for calibration. Use "fast" to try things out, "best" for the narrowest intervals.
     hidden : sequence of int, default None
         The widths of the hidden layers. None chooses them by network and number of rows.
     activation : {"relu", "gelu", "silu", "mish", "elu", "tanh"}, default None
@@ -293,12 +294,13 @@ class IntervalRegressor(PromiseBelowDiagram, TableModel, RegressorMixin, BaseEst
         """
         params = self.get_params(deep=False)
         options, belonging = FitOptions.of(params), Belonging(self.split_by)
+        deadline = Deadline.after(options.effort.seconds)
         table = read_table(X).settled()
         validate_data(BaseEstimator(), X, skip_check_array=True)  # column names that cannot be kept are refused now
         labels = belonging.labelled(entities, table.n_rows)
         weight = None if sample_weight is None else _weights(sample_weight, table.n_rows)
         given = LabelledRows.of(X, table, y, weight, labels)
-        fitted = fit_rows(given, params, options, belonging)
+        fitted = fit_rows(given, params, options, belonging, deadline)
         validate_data(self, given.X, skip_check_array=True, reset=True)
         self.n_features_in_ = len(table.columns)
         self.n_iter_ = max(fitted.learned.epochs)

@@ -12,19 +12,21 @@ that a join repeated.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass
-from functools import partial
+from hashlib import blake2b
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from guardband.data.table import Column, Table, categories_from, numbers_from
+from guardband.data.table import Column, SomeRows, Table, categories_from, numbers_from
 from guardband.learning.likeness import centred_ranks, p_value
 from guardband.learning.precision import counts_rows, possible_values
 from guardband.learning.proxy import Inputs, normal_scores
 
 Array = NDArray[np.float64]
-Ints = NDArray[np.intp]
+Ints = NDArray[np.signedinteger[Any]]
 
 FEWEST_ENTITIES = 30
 MOST_MEAN = 200
@@ -73,13 +75,25 @@ def possible_keys(table: Table) -> list[Key]:
     """
     found = [_key(column) for column in table.columns if column.kind in ("number", "category")]
     keys = sorted((key for key in found if key is not None), key=lambda key: (not key.is_text, key.is_fraction))
-    once = {_in_order_of_rows(key.entities).tobytes(): key for key in reversed(keys)}
-    keys = [key for key in keys if once[_in_order_of_rows(key.entities).tobytes()] is key]
+    keys = _once_each(keys)
     named = {key.name for key in found if key is not None}
-    numbers = [numbers_from(own) for own in table.columns if own.kind == "number" and own.name not in named]
-    measured = [values for values in numbers if keys and not counts_rows(values)]
-    orders = [np.argsort(values, kind="stable") for values in measured]
-    return [key for key in keys if not any(map(partial(_is_coarse_form, key), measured, orders))]
+    for own in table.columns:
+        if keys and own.kind == "number" and own.name not in named:
+            values = numbers_from(own)
+            if not counts_rows(values):
+                order = np.argsort(values, kind="stable")
+                keys = [key for key in keys if not _is_coarse_form(key, values, order)]
+    return keys
+
+
+def _once_each(keys: list[Key]) -> list[Key]:
+    """Return of the keys that name the same entities the first."""
+    numbers = [int(key.entities.max()) for key in keys]
+    alike = Counter(numbers)  # only keys of equally many entities need a closer look, which takes long
+    once: dict[object, Key] = {}
+    for key, number in zip(keys, numbers, strict=True):
+        once.setdefault(number if alike[number] == 1 else _print(key.entities), key)
+    return list(once.values())
 
 
 def likeliest_keys(keys: list[Key], y: Array, errors: Array | None) -> list[Key]:
@@ -101,16 +115,18 @@ def likeliest_keys(keys: list[Key], y: Array, errors: Array | None) -> list[Key]
     return [key for score, key in ranked[:MOST_TESTED] if score > -math.inf]
 
 
-def look_for_clusters(table: Table, y: Array, key: Key, level: float, limit: float, seed: int) -> Clusters | None:
+def look_for_clusters(
+    table: Table | SomeRows, y: Array, key: Key, level: float, limit: float, seed: int
+) -> Clusters | None:
     """Return the clusters that a key names, or None if its rows may as well be independent."""
     rng = np.random.default_rng([seed, table.names.index(key.name)])
     rows = _some_rows(key.entities, rng)
     if len(rows) == 0:
         return None
-    table, y = table.take(rows), normal_scores(y[rows])
+    some, y = table.take(rows), normal_scores(y[rows])
     entities = np.unique(key.entities[rows], return_inverse=True)[1]
     folds = (rng.permutation(entities.max() + 1) % FOLDS)[entities]
-    apart = Inputs.of(table, y, without=(key.name,)).errors(y, folds)
+    apart = Inputs.of(some, y, without=(key.name,)).errors(y, folds)
     ranks = centred_ranks(apart, folds)
     found = Likeness.of(ranks, entities)
     if found.within < (LEAST_LIKENESS if key.is_text else LEAST_OF_NUMBERS) and not found.exceeds_neighbours(SURELY):
@@ -121,7 +137,7 @@ def look_for_clusters(table: Table, y: Array, key: Key, level: float, limit: flo
     if p > limit:
         return None
     mixed = rng.permutation(len(y)) % FOLDS
-    seen = Inputs.of(table, y).errors(y, mixed)
+    seen = Inputs.of(some, y).errors(y, mixed)
     if key.is_text:  # of which networks learn an effect for each, as trees hardly do
         seen = seen - taught(seen, entities, mixed)
     inside = np.abs(apart) <= np.quantile(np.abs(seen), level, method="higher")
@@ -221,7 +237,6 @@ def _key(column: Column) -> Key | None:
         is_fraction = bool((values[present] % 1).any())
         if is_fraction and possible_values(values[present]) <= PRECISE * len(values):
             return None
-    entities = np.full(len(values), -1, dtype=np.intp)
     _, codes, counts = np.unique(values[present], return_inverse=True, return_counts=True)
     is_entity = counts <= LARGEST_SHARE * len(values)
     own = counts[is_entity]
@@ -229,14 +244,15 @@ def _key(column: Column) -> Key | None:
         return None
     if own[own > 1].sum() < LEAST_SHARING * len(values):
         return None
+    entities = np.full(len(values), -1, dtype=np.int32)  # a long table may have many keys, which wait for training
     entities[present] = np.where(is_entity[codes], (np.cumsum(is_entity) - 1)[codes], -1)
     return Key(column.name, entities, is_text, is_fraction)
 
 
-def _in_order_of_rows(entities: Ints) -> Ints:
-    """Return entities numbered as they first appear: the same for all columns that name the same entities."""
+def _print(entities: Ints) -> bytes:
+    """Return a hash of entities numbered as they first appear: it is the same for columns that name the same ones."""
     _, first, codes = np.unique(entities, return_index=True, return_inverse=True)
-    return np.asarray(np.argsort(np.argsort(first))[codes])
+    return blake2b(np.argsort(np.argsort(first))[codes].data).digest()
 
 
 def _is_coarse_form(key: Key, values: Array, order: Ints) -> bool:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from guardband.bands.levels import Levels
 from guardband.data.fingerprint import fingerprints
-from guardband.data.table import Table
+from guardband.data.table import SomeRows, Table
 from guardband.learning.clusters import Clusters, Key, likeliest_keys, look_for_clusters, possible_keys
 from guardband.learning.learned import Learned
 from guardband.learning.order import FEWEST_ROWS, Order, Ordered, look_for_order, possible_orders
@@ -45,10 +45,55 @@ class Doubt:
     sentence: str
 
 
+@dataclass(frozen=True, eq=False)
+class Suspects:
+    """Where to look for rows that depend on each other: keys and orders that are possible.
+
+    Rows that are equal are looked at once, at the positions ``once``.
+    """
+
+    once: Ints
+    keys: Sequence[Key] = ()
+    orders: Sequence[Order] = ()
+
+    @classmethod
+    def of(cls, table: Table, y: Array, time: Array | None = None) -> Suspects:
+        """Return where to look among training rows in the order of the file."""
+        once = np.sort(np.unique(fingerprints(table, y), return_index=True)[1])
+        table, y = table.take(once), y[once]
+        if len(y) < FEWEST_ROWS or np.ptp(y) == 0:
+            return cls(once)
+        return cls(once, possible_keys(table), possible_orders(table, y, None if time is None else time[once]))
+
+    def doubts(
+        self, table: Table | SomeRows, y: Array, errors: Array | None, level: float, seed: int
+    ) -> tuple[Doubt, ...]:
+        """Return the doubts that these rows raise; none for nearly all independent rows.
+
+        ``errors`` are the signed errors of networks that did not see a row, NaN where there is none.
+        """
+        if not self.keys and not self.orders:
+            return ()
+        rows, y, errors = SomeRows(table, self.once), y[self.once], None if errors is None else errors[self.once]
+        if errors is not None and np.isnan(errors).all():
+            errors = None
+        limit = FALSE_DOUBTS / (len(self.keys) + len(self.orders))
+        likeliest = likeliest_keys(list(self.keys), y, errors)
+        looked = [look_for_clusters(rows, y, key, level, limit, seed) for key in likeliest]
+        clusters, orders = _coarsest([found for found in looked if found is not None]), list(self.orders)
+        for own in clusters:
+            orders = [_once_each(order, own.key.entities, seed) for order in orders]
+        ordered = [look_for_order(rows, y, errors, order, level, limit, seed) for order in orders]
+        return (
+            *(_cluster_doubt(own, level) for own in clusters),
+            *(_order_doubt(own, level) for own in ordered if own is not None),
+        )
+
+
 def doubts_of(
-    rows: TrainingRows, learned: Learned, table: Table, y: Array, levels: Levels, looked_at: Ints
+    suspects: Suspects, rows: TrainingRows, learned: Learned, table: SomeRows, y: Array, levels: Levels, looked_at: Ints
 ) -> tuple[Doubt, ...]:
-    """Return the doubts that rows which trained networks raise, or those of them to be ``looked_at``.
+    """Return the doubts that rows which trained networks raise; the suspects are among those ``looked_at``.
 
     ``table`` and ``y`` hold all of them in the file's order.
     """
@@ -58,35 +103,8 @@ def doubts_of(
         predicted, seen = replace(learned, left_out=learned.left_out[some]).predict_left_out(rows.x[some])
         where = rows.kept[seen]
         errors[where] = learned.target.to_work(y[where]) - predicted.point[0, 0]
-    return doubts(table.take(looked_at), y[looked_at], errors[looked_at], levels.floats[0], rows.seed)
-
-
-def doubts(
-    table: Table, y: Array, errors: Array | None, level: float, seed: int, time: Array | None = None
-) -> tuple[Doubt, ...]:
-    """Return the doubts that training rows raise, in the order of the file; none for nearly all independent rows.
-
-    ``errors`` are the signed errors of networks that did not see a row, NaN where there is none. Rows that are equal
-    are looked at once.
-    """
-    once = np.sort(np.unique(fingerprints(table, y), return_index=True)[1])
-    table, y = table.take(once), y[once]
-    errors, time = (None if values is None else values[once] for values in (errors, time))
-    if errors is not None and np.isnan(errors).all():
-        errors = None
-    if len(y) < FEWEST_ROWS or np.ptp(y) == 0:
-        return ()
-    keys, orders = possible_keys(table), possible_orders(table, y, time)
-    limit = FALSE_DOUBTS / max(1, len(keys) + len(orders))
-    looked = [look_for_clusters(table, y, key, level, limit, seed) for key in likeliest_keys(keys, y, errors)]
-    clusters = _coarsest([found for found in looked if found is not None])
-    for own in clusters:
-        orders = [_once_each(order, own.key.entities, seed) for order in orders]
-    ordered = [look_for_order(table, y, errors, order, level, limit, seed) for order in orders]
-    return (
-        *(_cluster_doubt(own, level) for own in clusters),
-        *(_order_doubt(own, level) for own in ordered if own is not None),
-    )
+    own = SomeRows(table, looked_at)
+    return suspects.doubts(own, y[looked_at], errors[looked_at], levels.floats[0], rows.seed)
 
 
 def _loses(found: Clusters | Ordered, level: float) -> bool:
@@ -108,7 +126,7 @@ def _lies_within(fine: Key, coarse: Key) -> bool:
     return bool(len(np.unique(pairs[0])) == pairs.shape[1])
 
 
-def _once_each(order: Order, entities: Ints, seed: int) -> Order:
+def _once_each(order: Order, entities: NDArray[np.signedinteger[Any]], seed: int) -> Order:
     """Return an order with one row of each entity, drawn at random, so that only the entities' order is left."""
     at = np.random.default_rng(seed).permutation(len(order.rows))
     own = entities[order.rows[at]]

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -23,10 +22,11 @@ from guardband.methods.method import NetworkSpec
 from guardband.nn.heads import Head, Triple
 from guardband.nn.mixed import stack_losses, take_losses
 from guardband.training.batches import Draw, Rows
+from guardband.training.deadline import NEVER, Deadline
 from guardband.training.epochs import FEWEST_TO_HOLD_OUT, Job, Progress, Trained, folds_of
 from guardband.training.health import DEAD_SHARE, dead_shares, mean_leaves
-from guardband.training.members import Members, State
-from guardband.training.predict import predict
+from guardband.training.members import Members
+from guardband.training.predict import BLOCK, predict
 from guardband.training.recipe import Recipe
 from guardband.training.stack import stack
 
@@ -34,6 +34,10 @@ ROWS_FOR_HEALTH = 10_000
 SEEDS_OF_A_COPY = 1000
 MOST_HELD_OUT = 20_000
 """Rows by which a copy is stopped: more would say no more, and would not train."""
+ROWS_TO_TIME = 8 * BLOCK
+"""Rows that are predicted before training if time is limited, to see how long those after it will take."""
+CAUTION = 1.1
+"""How many times as long as that it may take on a busy machine."""
 
 
 def learn(
@@ -45,17 +49,21 @@ def learn(
     *,
     device: torch.device,
     progress: Progress,
+    deadline: Deadline = NEVER,
+    predicted_later: int = 0,
 ) -> list[Learned]:
     """Return what each set of training rows teaches, with a network for each spec and copy: all train as one fleet.
 
     The networks of a set start alike, those of a copy apart. The heads are of one kind. Sets whose tables have
-    different numbers of columns once encoded train one after another.
+    different numbers of columns once encoded train one after another. Before the ``deadline`` there is time to predict
+    so many rows more; each network trains for at least one step.
     """
     widths = [rows.x.shape[1] for rows in sets]
     learned: dict[int, Learned] = {}
     for width in dict.fromkeys(widths):
         which = [i for i, own in enumerate(widths) if own == width]
-        fleet = _Fleet([sets[i] for i in which], specs, architecture, recipe, effort, device, progress)
+        own = [sets[i] for i in which]
+        fleet = _Fleet(own, specs, architecture, recipe, effort, device, progress, deadline, predicted_later)
         learned |= zip(which, fleet.train(), strict=True)
     return [learned[i] for i in range(len(sets))]
 
@@ -80,6 +88,22 @@ class _Fleet:
     effort: Effort
     device: torch.device
     progress: Progress
+    deadline: Deadline
+    predicted_later: int
+
+    @cached_property
+    def training_ends(self) -> Deadline:
+        """When training must end to leave time for what follows: a look at held-out rows, at health, predictions."""
+        if not self.deadline.is_set:
+            return self.deadline
+        members, some = self._stack(0), self.sets[0].x[:ROWS_TO_TIME]
+        predict(members, some[:BLOCK], self.device)  # the first call takes longer
+        started = self.deadline.clock()
+        predict(members, some, self.device)
+        seconds = (self.deadline.clock() - started) / len(some)
+        held_out = sum(max((len(fold.index) for _, fold in own if fold is not None), default=0) for own in self.draws)
+        looked_at = held_out + 2 * len(self.sets) * ROWS_FOR_HEALTH
+        return self.deadline.sooner(CAUTION * seconds * (looked_at + self.predicted_later))
 
     @cached_property
     def members(self) -> list[_Member]:
@@ -89,10 +113,10 @@ class _Fleet:
     @cached_property
     def rows(self) -> Rows:
         """All rows of all sets, one behind the other, on the device."""
-        weights = [np.ones(len(own.y)) if own.weight is None else own.weight for own in self.sets]
+        weights = [np.ones(len(own.x)) if own.weight is None else own.weight for own in self.sets]
         weighted = any(own.weight is not None for own in self.sets)
         return Rows(
-            torch.from_numpy(np.concatenate([own.x for own in self.sets])).to(self.device),
+            torch.from_numpy(_behind_each_other([own.x for own in self.sets])).to(self.device),
             self.targets,
             torch.from_numpy(np.concatenate(weights)).float().to(self.device) if weighted else None,
         )
@@ -101,9 +125,9 @@ class _Fleet:
     def targets(self) -> torch.Tensor:
         """What networks learn of all rows, ``(n,)``, or ``(M, n)`` if copies take turns with several scales."""
         turns = max(len(own.y) for own in self.sets)
-        each = [np.concatenate([own.y[turn % len(own.y)] for own in self.sets]) for turn in range(turns)]
-        y = torch.from_numpy(np.stack(each)).float().to(self.device)
-        return y[0] if turns == 1 else y[[one.copy % turns for one in self.members]]
+        each = [_behind_each_other([own.y[turn % len(own.y)] for own in self.sets]) for turn in range(turns)]
+        y = [torch.from_numpy(own).float().to(self.device) for own in each]
+        return y[0] if turns == 1 else torch.stack([y[one.copy % turns] for one in self.members])
 
     @cached_property
     def loss(self) -> Any:
@@ -127,7 +151,7 @@ class _Fleet:
             entity = None if own.entity is None else torch.from_numpy(own.entity)
             whole = Draw(torch.arange(first, first + n), own.seed, entity=entity)
             if copies > 1 and self.recipe.epochs == "early" and n >= max(FEWEST_TO_HOLD_OUT, copies):
-                folds = folds_of(whole, max(copies, math.ceil(n / MOST_HELD_OUT)))[:copies]
+                folds = folds_of(whole, max(copies, math.ceil(n / MOST_HELD_OUT)), copies)
                 parts = math.ceil(n / (self.recipe.batch_size * LONGEST_EPOCH))
                 out.append([(replace(rest, parts=parts), fold) for fold, rest in folds])
             else:
@@ -140,11 +164,12 @@ class _Fleet:
         if self.architecture.builder is not None:
             example = self._network(self.members[0], 0)
             _refuse_other_outputs(example, self.specs[0].head, self.rows.x[:256])
+        ends = self.training_ends
         trained = self._trained(range(len(self.members)), 0)
         stacks = [self._stack(i) for i in range(len(self.sets))]
         dead = first = self._dead(trained, stacks)
         attempt = 0
-        while dead.any() and attempt < self.effort.restarts:
+        while dead.any() and attempt < self.effort.restarts and not ends.is_over:
             attempt += 1
             again = np.flatnonzero(dead).tolist()
             trained = _replaced(trained, again, self._trained(again, attempt))
@@ -162,11 +187,6 @@ class _Fleet:
         own = [self.draws[self.members[i].owner][self.members[i].copy] for i in which]
         orders = {id(rest): replace(rest, seed=rest.seed + attempt) for rest, _ in own}  # equal ones stay one object
         held_out = tuple(fold for _, fold in own if fold is not None)
-        ends = time.monotonic() + self.effort.seconds
-
-        def is_over(epoch: int, state: Callable[[], State]) -> bool:
-            return time.monotonic() > ends
-
         trained = Job(
             tuple(self._network(self.members[i], attempt) for i in which),
             take_losses(self.loss, which),
@@ -177,7 +197,7 @@ class _Fleet:
             held_out=held_out if len(held_out) == len(own) else None,
             seeds=tuple(self._seed(self.members[i], attempt) for i in which),
             progress=self.progress,
-            after_epoch=is_over if self.effort.seconds < math.inf else None,
+            deadline=self.training_ends,
         ).train()
         if 0 in trained.epochs:
             raise ValueError("Training diverged: no epoch had a finite loss. Lower the learning rate.")
@@ -247,6 +267,11 @@ class _Fleet:
             left_out if folds else None,
             f"the epochs of {self.effort.copies} copies" if folds else "",
         )
+
+
+def _behind_each_other(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Return arrays as one; a single one, which may be large, is not copied."""
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 
 
 def _replaced(trained: Trained, which: Sequence[int], fresh: Trained) -> Trained:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from guardband.data.target import Target
 from guardband.learning.architecture import Architecture
 from guardband.nn.heads import Head
 from guardband.training.members import Members
-from guardband.training.predict import predict
+from guardband.training.predict import predict_blocks
 
 
 @dataclass(frozen=True)
@@ -46,18 +46,32 @@ class Learned:
 
     def predict(self, table: Table, each_copy: bool = False) -> Predicted:
         """Return what the networks predict, in work units; the average of copies unless each is asked for."""
-        return self.predict_encoded(self.encoder.encode(table), each_copy)
+        return self._joined(self.encoder.blocks(table), table.n_rows, each_copy)
 
     def predict_encoded(self, x: NDArray[np.float32], each_copy: bool = False) -> Predicted:
         """Return the same for rows that are encoded already."""
-        outputs = predict(self.members, x, self.device).astype(np.float64)
-        return read_outputs(self.heads, outputs, self.target, each_copy, np)
+        return self._joined([x], len(x), each_copy)
 
     def predict_left_out(self, x: NDArray[np.float32]) -> tuple[Predicted, NDArray[np.intp]]:
         """Return what the copy that did not see it predicts for each encoded training row, and for which rows."""
         assert self.left_out is not None
         rows = np.flatnonzero(self.left_out >= 0)
         return self.predict_encoded(x[rows], each_copy=True).of_copy(self.left_out[rows]), rows
+
+    def _joined(self, matrices: Iterable[NDArray[np.float32]], n: int, each_copy: bool) -> Predicted:
+        """Return what the networks predict for n encoded rows, a block at a time: outputs of copies would be many."""
+        whole: Predicted | None = None
+        done = 0
+        for x in matrices:
+            for outputs, count in predict_blocks(self.members, x, self.device):
+                block = read_outputs(self.heads, outputs.astype(np.float64), self.target, each_copy, np)
+                if whole is None:
+                    whole = block.map(lambda part: np.empty((*part.shape[:-1], n)))
+                for every, part in zip(whole.parts, block.parts, strict=True):
+                    every[..., done : done + count] = part[..., :count]
+                done += count
+        assert whole is not None
+        return whole
 
 
 def read_outputs(heads: Sequence[Head], outputs: Any, target: Target, each_copy: bool, xp: Any) -> Predicted:

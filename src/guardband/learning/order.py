@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from guardband.data.table import Table, numbers_from
+from guardband.data.table import SomeRows, Table, numbers_from
 from guardband.learning.likeness import centred_ranks, p_value
 from guardband.learning.precision import counts_rows
 from guardband.learning.proxy import Inputs, normal_scores
@@ -82,14 +82,14 @@ def possible_orders(table: Table, y: Array, time: Array | None) -> list[Order]:
 
 
 def look_for_order(
-    table: Table, y: Array, errors: Array | None, order: Order, level: float, limit: float, seed: int
+    table: Table | SomeRows, y: Array, errors: Array | None, order: Order, level: float, limit: float, seed: int
 ) -> Ordered | None:
     """Return what an order tells of the errors, or None if neighbours may as well be independent.
 
     In the order of the file the networks' errors are looked at. By a date they would hide what lasts for long, since
     they know the date: there a proxy that knows only what recurs predicts each stretch of time from the others.
     """
-    rng = np.random.default_rng([seed, len(table.columns)])
+    rng = np.random.default_rng([seed, len(table.names)])
     rows = order.rows
     if order.by == "file" and errors is not None:
         rows = rows[~np.isnan(errors[rows])]
@@ -183,7 +183,7 @@ def _is_sorted(y: Array) -> bool:
 
 
 def _is_sorted_by_an_input(table: Table) -> bool:
-    numbers = [numbers_from(column) for column in table.columns if column.kind == "number"]
+    numbers = (numbers_from(column) for column in table.columns if column.kind == "number")
     return any(_follows_the_rows(values) and not counts_rows(values) for values in numbers)
 
 

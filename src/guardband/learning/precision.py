@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 MOST_DECIMALS = 15
+FIRST = 1000
 NOISE = 4
 """Numbers are equal if they differ by so many times the precision of a float."""
 OFF_THE_GRID = 0.001
@@ -21,7 +22,8 @@ MOST_SKIPPED = 10
 def possible_values(values: Array) -> float:
     """Return how many values fit between the least and the largest, by the decimals or the steps that all need."""
     noise, decimals = _noise(values), range(MOST_DECIMALS)
-    needed = next((d for d in decimals if (np.abs(np.round(values, d) - values) <= noise).all()), MOST_DECIMALS)
+    parts = (slice(FIRST), slice(None))  # a few values mostly tell that all need more decimals
+    needed = next((d for d in decimals if all(_are_rounded(values[p], d, noise[p]) for p in parts)), MOST_DECIMALS)
     return min(float(np.ptp(values)) * 10.0**needed, steps_of_grid(values))
 
 
@@ -40,6 +42,10 @@ def steps_of_grid(values: Array) -> float:
     steps = gaps / gaps.min()
     in_even_steps = (np.abs(steps - np.round(steps)) <= OFF_THE_GRID).all()
     return float(np.round(steps).sum()) if in_even_steps else math.inf
+
+
+def _are_rounded(values: Array, decimals: int, noise: Array) -> bool:
+    return bool((np.abs(np.round(values, decimals) - values) <= noise).all())
 
 
 def _noise(values: Array) -> Array:

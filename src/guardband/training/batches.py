@@ -91,7 +91,7 @@ class Draw:
         if self.parts == 1 or epoch == 0:
             return self._shuffled(epoch)
         passes, part = divmod(epoch - 1, self.parts)
-        return self._shuffled(passes + 1).tensor_split(self.parts)[part]
+        return self._shuffled(passes + 1).tensor_split(self.parts)[part].clone()  # a view would hold the whole pass
 
     def _shuffled(self, turn: int) -> Tensor:
         generator = torch.Generator().manual_seed(mixed_seed(self.seed, turn))

@@ -143,7 +143,9 @@ class _Run:
         parts = {id(draw): folds_of(draw, recipe.folds) for draw in job.draws}
         held_out = tuple(parts[id(draw)][fold][0] for fold in range(recipe.folds) for draw in job.draws)
         kept = tuple(parts[id(draw)][fold][1] for fold in range(recipe.folds) for draw in job.draws)
-        fold_job = replace(job.take(list(range(size)) * recipe.folds), draws=kept)
+        # Training on all rows for as many epochs takes as long as one fold of these.
+        deadline = job.deadline.share(recipe.folds / (recipe.folds + 1))
+        fold_job = replace(job.take(list(range(size)) * recipe.folds), draws=kept, deadline=deadline)
         search = Search(size, recipe.patience)
 
         def judge(epoch: int, fleet: Fleet) -> Tensor:
@@ -224,7 +226,7 @@ def _part(draw: Draw, share: float) -> tuple[Draw, Draw]:
     return Draw(taken, draw.seed), Draw(kept_rows, draw.seed)
 
 
-def _folds_of_entities(draw: Draw, folds: int) -> list[tuple[Draw, Draw]]:
+def _folds_of_entities(draw: Draw, folds: int, most: int | None = None) -> list[tuple[Draw, Draw]]:
     """Return for every fold the rows of some entities and those of the others, the folds about equally large.
 
     The largest entities are dealt first, each to the fold with the fewest rows. If that leaves folds nearly equal, the
@@ -245,20 +247,22 @@ def _folds_of_entities(draw: Draw, folds: int) -> list[tuple[Draw, Draw]]:
         rows[least] += int(sizes[entity])
     even = max(rows) - min(rows) <= MOST_LEFT_OUT * len(index)
     fewest = (min(rows), len(index) - max(rows)) if even else (len(index), len(index))
+    wanted = folds if most is None else min(folds, most)
     out = []
-    for i in range(different):
+    for i in range(min(different, wanted)):
         inside = fold_of[number] == i
         held_out, kept = index[inside][: fewest[0]], index[~inside][: fewest[1]]
         out.append((Draw(held_out, draw.seed), Draw(kept, draw.seed)))
-    return [out[i % different] for i in range(folds)]
+    return [out[i % different] for i in range(wanted)]
 
 
-def folds_of(draw: Draw, folds: int) -> list[tuple[Draw, Draw]]:
-    """Return for every fold its rows and the others."""
+def folds_of(draw: Draw, folds: int, most: int | None = None) -> list[tuple[Draw, Draw]]:
+    """Return for every fold its rows and the others, or for the first ``most`` of them: the others are many."""
     if draw.entity is not None:
-        return _folds_of_entities(draw, folds)
+        return _folds_of_entities(draw, folds, most)
     order = draw.order(0)
     held_out = order[: folds * (len(order) // folds)].view(folds, -1)
     each = held_out.shape[1]
-    others = [torch.cat([order[: i * each], order[(i + 1) * each :]]) for i in range(folds)]
-    return [(Draw(fold, draw.seed), Draw(rest, draw.seed)) for fold, rest in zip(held_out, others, strict=True)]
+    held_out = held_out[:most]
+    others = [torch.cat([order[: i * each], order[(i + 1) * each :]]) for i in range(len(held_out))]
+    return [(Draw(fold.clone(), draw.seed), Draw(rest, draw.seed)) for fold, rest in zip(held_out, others, strict=True)]

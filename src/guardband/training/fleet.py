@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from guardband.training.batches import HeldOut
+from guardband.training.deadline import Deadline
 from guardband.training.division import Ids, divided
 from guardband.training.graph import out_of_memory
 from guardband.training.job import Job
@@ -64,6 +65,12 @@ class Fleet:
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._pool: ThreadPoolExecutor | None = None
+        self._side_by_side = 1
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the time is over."""
+        return self._job.deadline.is_over
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
@@ -76,13 +83,14 @@ class Fleet:
                 held.enter_context(one_thread_each())
                 if threads > 1:
                     self._pool = held.enter_context(ThreadPoolExecutor(threads, "guardband"))
+                    self._side_by_side = threads
             try:
                 yield
             except BaseException:
                 self._stop.set()
                 raise
             finally:
-                self._pool = None
+                self._pool, self._side_by_side = None, 1
 
     def epoch(self, epoch: int) -> None:
         """Train every member for one pass over its rows."""
@@ -144,7 +152,7 @@ class Fleet:
         try:
             if ids not in self._squads:
                 self._squads[ids] = self._caught_up(ids, epoch)
-            self._squads[ids].epoch(epoch, self._stop)
+            self._squads[ids].epoch(epoch, self._stop, self._turn(ids))
         except RuntimeError as error:
             others = [other for other in self._squads if other != ids] if self._can_wait else []
             no_smaller = len(ids) == 1 or self._job.loader is not None  # a loader gives its batches once
@@ -155,6 +163,11 @@ class Fleet:
                 self._park(ids, epoch)
             return
         self._make_room(ids, others, epoch)
+
+    def _turn(self, ids: Ids) -> Deadline:
+        """Return when a squad's epoch must end: squads that wait for this one get as much of the time that is left."""
+        still = len(self._squad_ids) - self._squad_ids.index(ids)
+        return self._job.deadline.share(1 / -(-still // self._side_by_side))
 
     def _make_room(self, ids: Ids, others: list[Ids], epoch: int) -> None:
         """Try again without the other squads on the device, or if there are none, with half of the members."""

@@ -23,6 +23,7 @@ from guardband.training.batches import (
     grouped,
 )
 from guardband.training.checkpoint import Checkpoint
+from guardband.training.deadline import NEVER, Deadline
 from guardband.training.dense import Dense, chain_of
 from guardband.training.inputs import Inputs
 from guardband.training.members import Members, State
@@ -66,7 +67,8 @@ class Job:
     device, or on the host if they are to be streamed. With a loader there are no rows, and all members see its
     batches. ``held_out`` is what stops members early: a draw for each, or another loader; without it a recipe
     that stops early holds out rows of its own. The recipe has one entry per member in all that may differ.
-    ``seeds`` are what makes members random, one for each: two equal members with equal seeds end equal.
+    ``seeds`` are what makes members random, one for each: two equal members with equal seeds end equal. At the
+    ``deadline`` the epoch ends, though not all rows were seen; what was learnt until then counts as one.
     """
 
     networks: tuple[nn.Module, ...]
@@ -80,6 +82,7 @@ class Job:
     seeds: tuple[int, ...] = ()
     progress: Progress = lambda what, epoch, epochs: None
     after_epoch: AfterEpoch | None = None
+    deadline: Deadline = NEVER
     checkpoint: Checkpoint = field(default_factory=Checkpoint)
     engine: Engine = "row"
 

@@ -10,9 +10,9 @@ EpochEnd = Callable[[int], bool]
 
 
 def train_loop(fleet: Fleet, *, first: int, epochs: int, after_epoch: EpochEnd) -> None:
-    """Train a fleet from the epoch ``first`` on, until ``after_epoch`` says stop or the epochs are over."""
+    """Train a fleet from the epoch ``first`` on, until ``after_epoch`` says stop, or epochs or time are over."""
     with fleet.at_work():
         for epoch in range(first, epochs + 1):
             fleet.epoch(epoch)
-            if after_epoch(epoch):
+            if after_epoch(epoch) or fleet.is_over:
                 break

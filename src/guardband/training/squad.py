@@ -13,6 +13,7 @@ from torch import Tensor
 
 from guardband.training.adam import Adam, coefficients, copy_each_, lerp_each_
 from guardband.training.batches import Batch, Draw, HeldOut, LoaderBatches, Rows, grouped, mixed_seed, seed_generators
+from guardband.training.deadline import NEVER, Deadline
 from guardband.training.dense import Dense
 from guardband.training.graph import GraphedStep, out_of_memory
 from guardband.training.inputs import map_tensors
@@ -85,8 +86,8 @@ class Squad:
         self._average = [p.clone() for p in self.members.parameters()] if recipe.averaging else None
         self._judged_by: tuple[list[Draw], Tensor] | None = None
 
-    def epoch(self, epoch: int, stop: threading.Event) -> None:
-        """Train for one pass over the batches."""
+    def epoch(self, epoch: int, stop: threading.Event, until: Deadline = NEVER) -> None:
+        """Train for one pass over the batches, or for as many steps as there is time for, at least one."""
         self.members.train()
         if self._job.rows is None:  # a loader may draw from torch's generator
             seed_generators(mixed_seed(mixed_seed(self._job.seeds[0], 0), epoch), self._job.device)
@@ -100,6 +101,13 @@ class Squad:
             self._done += 1
             if self._average is not None:
                 self._follow(self._average, self._job.recipe.averaging * len(per_step))
+            if until.is_set and self._is_over(until):
+                break
+
+    def _is_over(self, until: Deadline) -> bool:
+        if self._job.device.type == "cuda":
+            torch.cuda.synchronize(self._job.device)  # steps that only wait for the device have taken no time yet
+        return until.is_over
 
     @torch.no_grad()
     def losses(self, held_out: HeldOut) -> Tensor:
