@@ -3,8 +3,9 @@ import pytest
 import torch
 from scipy.stats import binom
 
+from guardband.nn import TripleHead
 from guardband.nn.heads import NestedTriples, Triple
-from guardband.nn.tabular import ByteDropout, TabularNetwork
+from guardband.nn.tabular import ByteDropout, TabularNetwork, differ_in_numbers_alone
 from guardband.training.stack import Row, Stack, why_not_stacked
 
 
@@ -24,11 +25,30 @@ def test_stacked_networks_are_each_alone(groups, numbers, sizes):
     x = torch.randn(groups, 7, 5)
     for i, size in enumerate(sizes):
         x[..., i - len(sizes)] = torch.randint(size, (groups, 7))
-    assert why_not_stacked(networks, x[0]) is None
+    assert differ_in_numbers_alone(networks)
     stacked, alone = Stack(networks), Row(networks)
     for members in (stacked, alone):
         members.train(False)
     torch.testing.assert_close(stacked(x), alone(x))
+
+
+def test_networks_for_tables_are_tried_only_if_they_are_not_of_one_shape(monkeypatch):
+    tried = []
+    monkeypatch.setattr("guardband.training.stack._why_not", lambda networks, example: tried.append(len(networks)))
+    alike, wider, own = (
+        [network(0), network(1, 0.5)],
+        network(1, sizes=(4,)),
+        Subclass(5, 3, (), (16, 8), "silu", 0, TripleHead),
+    )
+    for others, trials in ((alike, 0), ([network(0), wider], 1), ([own, own], 1)):
+        tried.clear()
+        assert why_not_stacked(others, torch.randn(2, 5)) is None
+        assert len(tried) == trials
+        assert differ_in_numbers_alone(others) == (trials == 0)
+
+
+class Subclass(TabularNetwork):
+    """Whose code may be anything."""
 
 
 def test_each_stacked_network_has_its_own_rate_of_dropout():

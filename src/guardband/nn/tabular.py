@@ -161,3 +161,9 @@ class ByteDropout(Keyed):
         keep = self.keep[..., None, None]
         kept = self.random_numbers(x.shape, torch.uint8, x.device) <= (keep - 1).to(torch.uint8)
         return x * (kept * (256 / keep)).to(x.dtype)
+
+
+def differ_in_numbers_alone(networks: Sequence[nn.Module]) -> bool:
+    """Whether these are networks for tables of one shape: such can be stacked, and nothing has to be tried."""
+    shapes = {(repr(one), *((name, t.shape, t.dtype) for name, t in one.state_dict().items())) for one in networks}
+    return len(shapes) == 1 and all(type(one) is TabularNetwork for one in networks)

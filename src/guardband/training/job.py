@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from guardband.nn.mixed import LossFunction, take_losses
+from guardband.nn.tabular import differ_in_numbers_alone
 from guardband.training.batches import (
     Draw,
     HeldOut,
@@ -163,6 +164,8 @@ def best_engine(networks: Sequence[nn.Module], example: Inputs) -> tuple[Engine,
     ``example`` is a batch of rows ``(n, ...)`` to try.
     """
     one, device = len(networks) == 1, next(networks[0].parameters()).device
+    if not one and differ_in_numbers_alone(networks):
+        return "stack", None
     chains = {chain_of(network) for network in networks}
     if len(chains) == 1 and None not in chains and isinstance(example, Tensor) and example.ndim == 2:
         return "dense", None

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
 from guardband.nn.mixed import LossFunction
+from guardband.nn.tabular import differ_in_numbers_alone
 from guardband.training.batches import Batch, generators_kept, generators_lock, seed_generators
 from guardband.training.inputs import Inputs, call, map_tensors, tensors_in
 from guardband.training.members import Members, State, autograd, stacked_state, tensors_of, write_state
@@ -192,8 +193,10 @@ def why_not_stacked(networks: Sequence[nn.Module], example: Tensor) -> str | Non
 
     Copies with parameters moved at random are tried, a few at a time beside the first, whose code a stack runs: a
     step, then whether the stack puts out what each network does, in eval mode and in training, and whether buffers
-    end up the same.
+    end up the same. Networks for tables need no trial, which would take longer than to train them on a small one.
     """
+    if differ_in_numbers_alone(networks):
+        return None
     for start in range(1, max(2, len(networks)), TRIED):
         reason = _why_not([networks[0], *networks[start : start + TRIED]], example)
         if reason is not None:
