@@ -6,6 +6,7 @@ from scipy.stats import binom
 from guardband.nn import TripleHead
 from guardband.nn.heads import NestedTriples, Triple
 from guardband.nn.tabular import ByteDropout, TabularNetwork, differ_in_numbers_alone
+from guardband.training import stack as stack_module
 from guardband.training.stack import Row, Stack, why_not_stacked
 
 
@@ -25,30 +26,39 @@ def test_stacked_networks_are_each_alone(groups, numbers, sizes):
     x = torch.randn(groups, 7, 5)
     for i, size in enumerate(sizes):
         x[..., i - len(sizes)] = torch.randint(size, (groups, 7))
-    assert differ_in_numbers_alone(networks)
+    assert stack_module._why_not(networks, x[0]) is None
     stacked, alone = Stack(networks), Row(networks)
     for members in (stacked, alone):
         members.train(False)
     torch.testing.assert_close(stacked(x), alone(x))
 
 
-def test_networks_for_tables_are_tried_only_if_they_are_not_of_one_shape(monkeypatch):
-    tried = []
-    monkeypatch.setattr("guardband.training.stack._why_not", lambda networks, example: tried.append(len(networks)))
-    alike, wider, own = (
-        [network(0), network(1, 0.5)],
-        network(1, sizes=(4,)),
-        Subclass(5, 3, (), (16, 8), "silu", 0, TripleHead),
-    )
-    for others, trials in ((alike, 0), ([network(0), wider], 1), ([own, own], 1)):
-        tried.clear()
-        assert why_not_stacked(others, torch.randn(2, 5)) is None
-        assert len(tried) == trials
-        assert differ_in_numbers_alone(others) == (trials == 0)
-
-
 class Subclass(TabularNetwork):
     """Whose code may be anything."""
+
+
+def own_head(width):
+    return torch.nn.Sequential(torch.nn.Linear(width, 3), torch.nn.Tanh())
+
+
+@pytest.mark.parametrize(
+    ("kind", "last", "second", "is_known"),
+    [
+        (TabularNetwork, TripleHead, {"dropout": 0.5}, True),
+        (TabularNetwork, TripleHead, {"hidden": (16, 9)}, False),
+        (TabularNetwork, TripleHead, {"activation": "relu"}, False),
+        (TabularNetwork, own_head, {}, False),
+        (Subclass, TripleHead, {}, False),
+    ],
+)
+def test_networks_of_one_shape_with_a_known_head_are_stacked_without_a_trial(kind, last, second, is_known, monkeypatch):
+    tried = []
+    monkeypatch.setattr("guardband.training.stack._why_not", lambda networks, example: tried.append(networks))
+    shape = {"hidden": (16, 8), "activation": "silu", "dropout": 0.1}
+    networks = [kind(5, 3, (), **own, last=last) for own in (shape, shape | second)]
+    assert differ_in_numbers_alone(networks) == is_known
+    assert why_not_stacked(networks, torch.randn(2, 5)) is None
+    assert len(tried) == (not is_known)
 
 
 def test_each_stacked_network_has_its_own_rate_of_dropout():
