@@ -38,14 +38,13 @@ class Stack(Members):
         self._named = _saved_names(networks[0])
         self.broadcasts = broadcasts(networks[0])
         if self.broadcasts:
-            _hold(self._skeleton, self._parameters, self._buffers)
+            hold(self._skeleton, self._parameters, self._buffers)
 
     def __call__(self, x: Tensor) -> Tensor:
         """Return all outputs, ``(G, n, ...) -> (M, n, C)``."""
         groups = len(x)
         if self.broadcasts:
-            own = x if groups in (1, self.size) else x.repeat_interleave(self.size // groups, dim=0)
-            out: Tensor = self._skeleton(own)
+            out: Tensor = self._skeleton(self._for_each(x))
         elif groups == 1:
             out = _each(self._one, None)(self._parameters, self._buffers, x[0])
         elif groups == self.size:
@@ -57,6 +56,10 @@ class Stack(Members):
             )
             out = _each(_each(self._one, None), 0)(parameters, buffers, x).flatten(0, 1)
         return out
+
+    def _for_each(self, x: Tensor) -> Tensor:
+        """Return the rows of groups so that they broadcast over the networks, ``(G, n, ...) -> (M or 1, n, ...)``."""
+        return x if len(x) in (1, self.size) else x.repeat_interleave(self.size // len(x), dim=0)
 
     def _one(self, parameters: State, buffers: State, x: Tensor) -> Tensor:
         out: Tensor = functional_call(self._skeleton, (parameters, buffers), (x,))
@@ -175,7 +178,7 @@ def stack(networks: Sequence[nn.Module], example: Tensor) -> Members:
     return Row([copy.deepcopy(network) for network in networks])
 
 
-def _hold(network: nn.Module, parameters: State, buffers: State) -> None:
+def hold(network: nn.Module, parameters: State, buffers: State) -> None:
     """Let a network hold these tensors as its own: to lend them for each call takes longer than a small step."""
     for name, t in (parameters | buffers).items():
         path, _, last = name.rpartition(".")
