@@ -24,6 +24,7 @@ class TabularInputs:
             space.like(name, (size, width, n), value) for name in ("columns", "gradient of scales")
         )
         self._one, self._factor = value.new_ones(()), value.new_empty(size, width, 1)
+        self._value = value.unsqueeze(-1)
         self._embedded = 0 if network.embedding is None else network.numbers
         self._waves = None
         if self._embedded:
@@ -50,7 +51,7 @@ class TabularInputs:
         self._plain.copy_(columns[:, self._embedded : first_place])
         for i, vectors in enumerate(self._vectors, first_place):
             vectors.forward(columns[:, i])
-        torch.add(self._one, self._scale.value.unsqueeze(-1), alpha=FASTER, out=self._factor)
+        torch.add(self._one, self._value, alpha=FASTER, out=self._factor)
         torch.mul(self._columns, self._factor, out=self.scaled.full)
 
     def backward(self) -> None:
@@ -84,23 +85,24 @@ class _Waves:
         self._angle, self._cosine, self._passed = (
             space.like(f"{name} of waves", (size, k, waves, n), columns) for name in ("angle", "cosine", "gradient")
         )
-        self._mixed = space.like("mixed waves", (size * k, WIDTH - 1, n), columns)
+        self._mixed = space.like("mixed waves", self._rest.shape, columns)
+        # the same as one stack of matrices, for products
+        self._cosines, self._passes, self._mixes = (t.flatten(0, 1) for t in (self._cosine, self._passed, self._mixed))
 
     def forward(self, numbers: Tensor) -> None:
         """Compute the columns of numbers ``(M or 1, k, n)``."""
-        self._number.squeeze(2).copy_(numbers)
+        self._number.copy_(numbers.unsqueeze(2))
         torch.mul(self._frequency, self._number, out=self._angle).add_(self._phase)
         torch.cos(self._angle, out=self._cosine)
-        torch.baddbmm(self._bias, self._weight.mT, self._cosine.flatten(0, 1), out=self._mixed)
-        self._rest.copy_(self._mixed.view_as(self._rest))
+        torch.baddbmm(self._bias, self._weight.mT, self._cosines, out=self._mixes)
+        self._rest.copy_(self._mixed)
 
     def backward(self) -> None:
         """Compute the gradients of the parameters from that of the columns."""
-        slope, passed = self._mixed, self._passed.flatten(0, 1)
-        slope.view_as(self._slope).copy_(self._slope)
-        torch.sum(slope, -1, out=self._bias_gradient)
-        torch.bmm(self._cosine.flatten(0, 1), slope.mT, out=self._weight_gradient)
-        torch.baddbmm(passed, self._weight, slope, beta=0, alpha=-1, out=passed)
+        self._mixed.copy_(self._slope)
+        torch.sum(self._mixes, -1, out=self._bias_gradient)
+        torch.bmm(self._cosines, self._mixes.mT, out=self._weight_gradient)
+        torch.baddbmm(self._passes, self._weight, self._mixes, beta=0, alpha=-1, out=self._passes)
         self._passed.mul_(self._angle.sin_())
         torch.sum(self._passed, -1, out=self._phase_gradient)
         torch.sum(self._passed.mul_(self._number), -1, out=self._frequency_gradient)
