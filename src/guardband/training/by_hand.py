@@ -1,7 +1,7 @@
 """Layers of stacked networks, forward and backward by hand, in memory that is allocated once.
 
-Autograd calls into torch ten times as often, and what it allocates on the way is cold in the cache; on a small table
-that is most of a step (docs/log.md has the figures). Rows are the last axis. All tensors stay where they are, so that
+Autograd calls into torch four times as often, and what it allocates on the way is cold in the cache; on a small table
+that is half of a step (docs/log.md has the figures). Rows are the last axis. All tensors stay where they are, so that
 a layer knows from the start what it multiplies.
 """
 
