@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from guardband.nn.tabular import FASTER, VECTOR, WIDTH, TabularNetwork
-from guardband.training.by_hand import Parameter, Values
+from guardband.training.by_hand import Parameter, Product, Values
 from guardband.training.workspace import Workspace
 
 NAMES = ("frequency", "phase", "weight", "bias")
@@ -67,43 +67,46 @@ class TabularInputs:
 
 
 class _Waves:
-    """Numbers, each with linear functions of cosines of itself, in ``columns`` ``(M, k * WIDTH, n)``.
-
-    Products of matrices as small as these are no faster in 16 bits.
-    """
+    """Numbers, each with linear functions of cosines of itself, in ``columns`` ``(M, k * WIDTH, n)``."""
 
     def __init__(self, parameters: dict[str, Parameter], columns: Tensor, slope: Tensor, space: Workspace) -> None:
         frequency, phase, weight, bias = (parameters[f"embedding.{name}"] for name in NAMES)
         size, k, waves, _ = weight.value.shape
         n = columns.shape[-1]
         self._frequency, self._phase = (p.value.unsqueeze(-1) for p in (frequency, phase))
-        self._weight, self._bias = weight.value.flatten(0, 1), bias.value.flatten(0, 1).unsqueeze(-1)
+        self._bias, self._bias_gradient = bias.value.unsqueeze(-1), bias.gradient
         self._frequency_gradient, self._phase_gradient = frequency.gradient, phase.gradient
-        self._weight_gradient, self._bias_gradient = weight.gradient.flatten(0, 1), bias.gradient.flatten(0, 1)
         embedded, slopes = (t.view(size, k, WIDTH, n) for t in (columns, slope))
         self._number, self._rest, self._slope = embedded[:, :, :1], embedded[:, :, 1:], slopes[:, :, 1:]
-        self._angle, self._cosine, self._passed = (
-            space.like(f"{name} of waves", (size, k, waves, n), columns) for name in ("angle", "cosine", "gradient")
+        each = Parameter(*(t.flatten(0, 1) for t in (weight.value, weight.work, weight.gradient)))
+        self._cosine = Values.room("cosine of waves", waves, n, each, space)
+        self._mixed = Values.room("mixed waves", WIDTH - 1, n, each, space)
+        self._angle, self._passed = (
+            space.like(f"{name} of waves", (size, k, waves, n), columns) for name in ("angle", "gradient")
         )
-        self._mixed = space.like("mixed waves", self._rest.shape, columns)
-        # the same as one stack of matrices, for products
-        self._cosines, self._passes, self._mixes = (t.flatten(0, 1) for t in (self._cosine, self._passed, self._mixed))
+        self._cosine_of_each = self._cosine.full.view(self._angle.shape)
+        self._mixed_of_each = self._mixed.full.view(self._rest.shape)
+        self._mix = Product(each.work.mT, self._cosine.work, self._mixed.full, space)
+        self._weight_gradient = Product(self._cosine.work, self._mixed.work.mT, each.gradient, space)
+        self._pass = Product(each.work, self._mixed.work, self._passed.flatten(0, 1), space)
 
     def forward(self, numbers: Tensor) -> None:
         """Compute the columns of numbers ``(M or 1, k, n)``."""
         self._number.copy_(numbers.unsqueeze(2))
         torch.mul(self._frequency, self._number, out=self._angle).add_(self._phase)
-        torch.cos(self._angle, out=self._cosine)
-        torch.baddbmm(self._bias, self._weight.mT, self._cosines, out=self._mixes)
-        self._rest.copy_(self._mixed)
+        torch.cos(self._angle, out=self._cosine_of_each)
+        self._cosine.cast()
+        self._mix()
+        torch.add(self._mixed_of_each, self._bias, out=self._rest)
 
     def backward(self) -> None:
         """Compute the gradients of the parameters from that of the columns."""
-        self._mixed.copy_(self._slope)
-        torch.sum(self._mixes, -1, out=self._bias_gradient)
-        torch.bmm(self._cosines, self._mixes.mT, out=self._weight_gradient)
-        torch.baddbmm(self._passes, self._weight, self._mixes, beta=0, alpha=-1, out=self._passes)
-        self._passed.mul_(self._angle.sin_())
+        self._mixed_of_each.copy_(self._slope)
+        torch.sum(self._mixed_of_each, -1, out=self._bias_gradient)
+        self._mixed.cast()
+        self._weight_gradient()
+        self._pass()
+        self._passed.mul_(self._angle.sin_().neg_())
         torch.sum(self._passed, -1, out=self._phase_gradient)
         torch.sum(self._passed.mul_(self._number), -1, out=self._frequency_gradient)
 
