@@ -4,6 +4,8 @@ from scipy.stats import norm
 
 import guardband as gb
 from guardband.nn import IntervalLoss, QuantileHead, QuantileLoss
+from guardband.nn.quantile_gradient import QuantileGradient
+from guardband.nn.quantiles import OrderedQuantiles
 
 LEVELS = [0.05, 0.1, 0.5, 0.9, 0.95]
 
@@ -29,6 +31,18 @@ def test_gradients_agree_with_finite_differences():
     torch.manual_seed(0)
     outputs, y = torch.randn(2, 7, 5, dtype=torch.float64, requires_grad=True), torch.randn(2, 7, dtype=torch.float64)
     assert torch.autograd.gradcheck(lambda out: QuantileLoss(LEVELS)(out, y), outputs)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("levels", [[0.5], [0.1, 0.6], [0.05, 0.5, 0.95], LEVELS])
+def test_the_gradient_by_hand_is_autograds(levels, weighted):
+    generator = torch.Generator().manual_seed(0)
+    z, y, weight = (torch.randn(2, *shape, 50, generator=generator).double() for shape in ((len(levels),), (), ()))
+    weight, loss = weight.abs() if weighted else None, QuantileLoss(levels).double()
+    order = OrderedQuantiles(len(levels))
+    (expected,) = torch.autograd.grad(loss(order(z.requires_grad_().mT), y, weight).sum(), z)
+    found = QuantileGradient(loss, order)(z.detach(), y, weight)
+    torch.testing.assert_close(found, expected, atol=1e-14, rtol=1e-12)
 
 
 @pytest.mark.parametrize("wrong", [[], [0.0, 0.5], [0.5, 0.1], [0.5, 0.5], [0.5, 1.0]])

@@ -3,8 +3,10 @@ import pytest
 import torch
 from scipy.stats import binom
 
+from guardband.nn import TripleHead
 from guardband.nn.heads import NestedTriples, Triple
-from guardband.nn.tabular import ByteDropout, TabularNetwork
+from guardband.nn.tabular import ByteDropout, TabularNetwork, differ_in_numbers_alone
+from guardband.training import stack as stack_module
 from guardband.training.stack import Row, Stack, why_not_stacked
 
 
@@ -24,11 +26,39 @@ def test_stacked_networks_are_each_alone(groups, numbers, sizes):
     x = torch.randn(groups, 7, 5)
     for i, size in enumerate(sizes):
         x[..., i - len(sizes)] = torch.randint(size, (groups, 7))
-    assert why_not_stacked(networks, x[0]) is None
+    assert stack_module._why_not(networks, x[0]) is None
     stacked, alone = Stack(networks), Row(networks)
     for members in (stacked, alone):
         members.train(False)
     torch.testing.assert_close(stacked(x), alone(x))
+
+
+class Subclass(TabularNetwork):
+    """Whose code may be anything."""
+
+
+def own_head(width):
+    return torch.nn.Sequential(torch.nn.Linear(width, 3), torch.nn.Tanh())
+
+
+@pytest.mark.parametrize(
+    ("kind", "last", "second", "is_known"),
+    [
+        (TabularNetwork, TripleHead, {"dropout": 0.5}, True),
+        (TabularNetwork, TripleHead, {"hidden": (16, 9)}, False),
+        (TabularNetwork, TripleHead, {"activation": "relu"}, False),
+        (TabularNetwork, own_head, {}, False),
+        (Subclass, TripleHead, {}, False),
+    ],
+)
+def test_networks_of_one_shape_with_a_known_head_are_stacked_without_a_trial(kind, last, second, is_known, monkeypatch):
+    tried = []
+    monkeypatch.setattr("guardband.training.stack._why_not", lambda networks, example: tried.append(networks))
+    shape = {"hidden": (16, 8), "activation": "silu", "dropout": 0.1}
+    networks = [kind(5, 3, (), **own, last=last) for own in (shape, shape | second)]
+    assert differ_in_numbers_alone(networks) == is_known
+    assert why_not_stacked(networks, torch.randn(2, 5)) is None
+    assert len(tried) == (not is_known)
 
 
 def test_each_stacked_network_has_its_own_rate_of_dropout():

@@ -232,9 +232,8 @@ class _Fleet:
         """Return which networks have a dead side, ``(M,)``; only a triple can, where there is something to learn."""
         dead = np.zeros(len(self.members), dtype=bool)
         for i, rows in enumerate(self.sets):
-            outputs, _ = self._outputs(i, trained, stacks[i])
             if isinstance(self.specs[0].head, Triple) and np.ptp(rows.y) > 0:
-                dead[self._place(i)] = dead_shares(outputs) > DEAD_SHARE
+                dead[self._place(i)] = dead_shares(self._outputs(i, trained, stacks[i])[0]) > DEAD_SHARE
         return dead
 
     def _learned(self, owner: int, trained: Trained, members: Members, dead: NDArray[np.bool_]) -> Learned:

@@ -55,19 +55,30 @@ def keyed_numbers(key: Tensor, stream: int, shape: Sequence[int], kind: torch.dt
     Those of 16 bits come as 32-bit numbers.
     """
     n = math.prod(shape)
+    words = hashed(key, *counters(stream, -(-n * kind.itemsize // 4), key.device))
+    # In halves where vmap may be at work: that of torch 2.11 has no rule for views of bytes.
+    halves = torch.stack([words << 16 >> 16, words >> 16], -1).flatten(-2) if kind is torch.int16 else words.view(kind)
+    return halves[..., :n].reshape(*key.shape, *shape)
+
+
+def counters(stream: int, words: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Return what numbers so many words of a stream, ``(words,)``, and what tells it from others between the rounds."""
     low, high = np.frombuffer(mixed(np.array([stream], dtype=np.uint64)).tobytes(), dtype=np.int32).tolist()
-    counter = torch.arange(-(-n * kind.itemsize // 4), dtype=torch.int32, device=key.device) * GOLDEN + low
-    words = counter + key.to(torch.int32).unsqueeze(-1)
+    numbers = torch.arange(words, dtype=torch.int32, device=device) * GOLDEN + low
+    return numbers, torch.full_like(numbers, high)
+
+
+def hashed(key: Tensor, numbers: Tensor, high: Tensor) -> Tensor:
+    """Return a random word for each key and each of the counters, ``(*key.shape, words)`` of 32 bits."""
+    words = numbers + key.to(torch.int32).unsqueeze(-1)
     words ^= (words >> 16).bitwise_and_(0xFFFF)
     words *= FIRST
-    words += ((key >> 32).to(torch.int32) + high).unsqueeze(-1)
+    words += (key >> 32).to(torch.int32).unsqueeze(-1)
+    words += high
     words ^= (words >> 15).bitwise_and_(0x1FFFF)
     words *= SECOND
     words ^= (words >> 16).bitwise_and_(0xFFFF)
-    # In halves where vmap may be at work: that of torch 2.11 has no rule for views of bytes.
-    halves = torch.stack([words << 16 >> 16, words >> 16], -1).flatten(-2) if kind is torch.int16 else words.view(kind)
-    drawn: Tensor = halves[..., :n].unflatten(-1, tuple(shape))
-    return drawn
+    return words
 
 
 def mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:

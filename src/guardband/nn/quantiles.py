@@ -12,6 +12,25 @@ from torch import Tensor, nn
 from guardband.nn.member_loss import MemberLoss
 
 
+class OrderedQuantiles(nn.Module):
+    """Maps any Q numbers to Q quantiles in order, ``(..., Q) -> (..., Q)``.
+
+    The middle one is itself. The others lie beyond their neighbour by their softplus, which is positive.
+    """
+
+    def __init__(self, columns: int) -> None:
+        super().__init__()
+        self.columns, self.middle = columns, columns // 2
+
+    def forward(self, z: Tensor) -> Tensor:
+        """Return the quantiles in increasing order."""
+        i = self.middle
+        middle, gaps = z[..., i : i + 1], nn.functional.softplus(z)
+        below = middle - gaps[..., :i].flip(-1).cumsum(-1).flip(-1)
+        above = middle + gaps[..., i + 1 :].cumsum(-1)
+        return torch.cat([below, middle, above], dim=-1)
+
+
 class QuantileHead(nn.Module):
     """The last layer of a network that puts out Q quantiles, ``(..., d) -> (..., Q)``, which never cross.
 
@@ -29,22 +48,19 @@ class QuantileHead(nn.Module):
     def __init__(self, in_features: int, quantiles: Sequence[float]) -> None:
         super().__init__()
         self.quantiles = checked_quantiles(quantiles)
-        self._middle = len(self.quantiles) // 2
         self.linear = nn.Linear(in_features, len(self.quantiles))
+        self.order = OrderedQuantiles(len(self.quantiles))
         places = torch.special.ndtri(torch.tensor(self.quantiles, dtype=torch.float64))
         gaps = places.diff().clamp(min=1e-3)
         with torch.no_grad():
             start = torch.log(torch.expm1(gaps)).float()
-            self.linear.bias[: self._middle] = start[: self._middle]
-            self.linear.bias[self._middle + 1 :] = start[self._middle :]
+            self.linear.bias[: self.order.middle] = start[: self.order.middle]
+            self.linear.bias[self.order.middle + 1 :] = start[self.order.middle :]
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the quantiles in increasing order."""
-        z, i = self.linear(x), self._middle
-        middle, gaps = z[..., i : i + 1], nn.functional.softplus(z)
-        below = middle - gaps[..., :i].flip(-1).cumsum(-1).flip(-1)
-        above = middle + gaps[..., i + 1 :].cumsum(-1)
-        return torch.cat([below, middle, above], dim=-1)
+        out: Tensor = self.order(self.linear(x))
+        return out
 
     def extra_repr(self) -> str:
         """Return the arguments, for ``repr``."""

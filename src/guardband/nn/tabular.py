@@ -15,7 +15,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from guardband.nn.fully_connected import ACTIVATIONS, check_layers
+from guardband.nn.gaussian import GaussianHead
 from guardband.nn.keyed import Keyed
+from guardband.nn.ordering import TripleHead
+from guardband.nn.quantiles import QuantileHead
 
 MOST_WAVES, FEWEST_WAVES, ALL_WAVES = 16, 4, 1024
 """Waves of a number: so many, or as many as make no more than the last in all; with fewer than the second, none."""
@@ -108,6 +111,10 @@ class BroadcastLinear(nn.Linear):
         return x @ self.weight.mT + self.bias.unsqueeze(-2)
 
 
+HEADS = (BroadcastLinear, TripleHead, GaussianHead, QuantileHead)
+"""Last layers that are a linear layer, or one and what follows it without parameters; a user's may be anything."""
+
+
 class Waves(nn.Module):
     """Each number with a few linear functions of cosines of itself, ``(..., k, n) -> (..., k * WIDTH, n)``."""
 
@@ -161,3 +168,9 @@ class ByteDropout(Keyed):
         keep = self.keep[..., None, None]
         kept = self.random_numbers(x.shape, torch.uint8, x.device) <= (keep - 1).to(torch.uint8)
         return x * (kept * (256 / keep)).to(x.dtype)
+
+
+def differ_in_numbers_alone(networks: Sequence[nn.Module]) -> bool:
+    """Whether these are networks for tables of one shape with one of our heads: such can be stacked without a trial."""
+    shapes = {(repr(one), *((name, t.shape, t.dtype) for name, t in one.state_dict().items())) for one in networks}
+    return len(shapes) == 1 and all(type(one) is TabularNetwork and type(one.last) in HEADS for one in networks)

@@ -9,20 +9,18 @@ columns is contiguous.
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
 
-from guardband.nn.interval_gradient import IntervalGradient
-from guardband.nn.loss import IntervalLoss
 from guardband.nn.mixed import LossFunction
-from guardband.nn.ordering import OrderedTriple, Ordering
 from guardband.training.adam import views
 from guardband.training.batches import Batch
-from guardband.training.members import Members, State, member_losses
+from guardband.training.members import Members, State
+from guardband.training.output_gradient import OutputGradient
+from guardband.training.workspace import Workspace
 
 ALIGNMENT = 4
 ACTIVATIONS = (nn.ReLU, nn.GELU, nn.SiLU, nn.Mish, nn.ELU, nn.Tanh)
@@ -40,11 +38,6 @@ class Chain:
     activation: str
     end_settings: tuple[object, ...]
     end: nn.Module | None = field(compare=False)
-
-    @property
-    def ordering(self) -> Ordering | None:
-        """The ordering, if the network ends with one."""
-        return self.end.ordering if type(self.end) is OrderedTriple else None
 
 
 def chain_of(network: nn.Module) -> Chain | None:
@@ -113,12 +106,12 @@ class Dense(Members):
         self._weight_gradients, self._bias_gradients = gradients[:layers], gradients[layers:]
         self._constants = first.new_zeros(padded, dtype=work)
         self._constants[self._in_features] = 1
-        self._workspace = _Workspace()
-        self._gradient_of: tuple[LossFunction, IntervalGradient] | None = None
+        self._workspace = Workspace()
+        self._output_gradient = OutputGradient(self._end)
 
     def __call__(self, x: Tensor) -> Tensor:
         """Return all outputs, ``(G, n, d) -> (M, n, C)``."""
-        space = _Workspace()
+        space = Workspace()
         z = self._forward(self._augment(x, space), self._work_weights(), space, [])[-1].mT.float()
         outputs: Tensor = self._end(z)
         return outputs
@@ -185,7 +178,7 @@ class Dense(Members):
     def _work_weights(self) -> list[Tensor]:
         return [w.to(self._work) for w in self._weights]
 
-    def _augment(self, x: Tensor, space: _Workspace) -> Tensor:
+    def _augment(self, x: Tensor, space: Workspace) -> Tensor:
         """Return the inputs with a column of ones and zeros to fill up, ``(G, n, d) -> (G, n, padded)``."""
         if x.shape[2] != self._in_features:
             raise ValueError(f"These networks take {self._in_features} inputs, found rows of {x.shape[2]}.")
@@ -194,7 +187,7 @@ class Dense(Members):
         return augmented
 
     def _forward(
-        self, x: Tensor, weights: list[Tensor], space: _Workspace, tape: list[tuple[Tensor, Tensor]]
+        self, x: Tensor, weights: list[Tensor], space: Workspace, tape: list[tuple[Tensor, Tensor]]
     ) -> list[Tensor]:
         """Return every layer's output after its activation, and the last one's as it is, ``(M, units, n)`` each.
 
@@ -218,41 +211,6 @@ class Dense(Members):
                     tape.append((before, self._activation(before)))
                 layers.append(tape[-1][1].detach())
         return layers
-
-    def _output_gradient(self, z: Tensor, batch: Batch, loss: LossFunction) -> Tensor:
-        """Return the gradient with respect to the raw outputs, ``(M, C, n)``."""
-        if type(loss) is IntervalLoss and self._chain.ordering is not None:
-            if self._gradient_of is None or self._gradient_of[0] is not loss:
-                self._gradient_of = (loss, IntervalGradient(loss, self._chain.ordering))
-            return self._gradient_of[1](z, batch.y, batch.weight)
-        raw = z.mT.detach().requires_grad_()
-        with torch.enable_grad():
-            total = member_losses(self._end(raw), batch, loss).sum()
-        return torch.autograd.grad(total, raw)[0].mT.contiguous()
-
-
-class _Workspace:
-    """Memory for a step's layers, allocated once: a batch of fewer rows uses the front of it."""
-
-    def __init__(self) -> None:
-        self._held: dict[str, Tensor] = {}
-        self._outgrown: list[Tensor] = []  # a captured graph may still use it
-
-    def like(self, name: str, shape: Sequence[int], example: Tensor) -> Tensor:
-        """Return a tensor of this shape, and of the example's kind, that the next call of this name overwrites."""
-        size, held = math.prod(shape), self._held.get(name)
-        if held is None or held.numel() < size:
-            self._outgrown += [] if held is None else [held]
-            self._held[name] = held = example.new_empty(size)
-        return held[:size].view(shape)
-
-    def rows(self, name: str, shape: Sequence[int], row: Tensor) -> Tensor:
-        """Return the same, whose rows were equal to ``row`` when they were allocated."""
-        before = self._held.get(name)
-        rows = self.like(name, shape, row)
-        if self._held[name] is not before:
-            rows.copy_(row)
-        return rows
 
 
 def _grouped(t: Tensor, groups: int) -> Tensor:

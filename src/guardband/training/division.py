@@ -66,7 +66,7 @@ def _most(job: Job, members: Sequence[int]) -> int:
     if job.device.type == "cuda":
         free = torch.cuda.mem_get_info(job.device)[0]
         return max(1, int(MEMORY_SHARE * free / _member_bytes(job, members[:TRIED])))
-    if job.engine == "stack" and job.in_threads and not job.small:
+    if job.engine in ("tabular", "stack") and job.in_threads and not job.small:
         return -(-len(members) // CORES)
     if job.engine != "dense":
         return len(members)

@@ -78,7 +78,7 @@ class Fleet:
         with ExitStack() as held:
             held.enter_context(matmul_precision(self._job.recipe.precision, self._job.device))
             threads = min(allowed_threads(), len(self._squad_ids)) if self._job.in_threads else 1
-            in_threads = self._job.engine == "stack" and threads > 1 and self._job.device.type == "cpu"
+            in_threads = self._job.engine in ("tabular", "stack") and threads > 1 and self._job.device.type == "cpu"
             if self._job.small or in_threads:
                 held.enter_context(one_thread_each())
                 if threads > 1:

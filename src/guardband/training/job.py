@@ -31,14 +31,16 @@ from guardband.training.randomness import needs_seeds
 from guardband.training.recipe import Recipe, for_each
 from guardband.training.stack import Row, Stack, broadcasts, why_not_stacked
 from guardband.training.streaming import StreamedBatches
+from guardband.training.tabular import Tabular, can_go_by_hand
 
 SMALL_STEP = 2**25
 """Multiplications in a step, forward, below which a second thread costs more than it brings."""
 
 DRAWS = "their code draws random numbers, as torch.nn.functional.dropout does. Use torch.nn.Dropout to make it faster."
 
-Engine = Literal["dense", "stack", "row", "seeded"]
-"""How members run: by hand, stacked by ``torch.func``, one after another, or so with generators seeded for each."""
+Engine = Literal["dense", "tabular", "stack", "row", "seeded"]
+"""How members run: by hand, if they are fully connected or for tables; stacked by ``torch.func``; one after another; or
+so with generators seeded for each."""
 Progress = Callable[[str, int, int], None]
 """Called after every epoch with what is being done, the epoch and their number."""
 AfterEpoch = Callable[[int, Callable[[], State]], bool]
@@ -100,13 +102,13 @@ class Job:
         """Whether operations on a CPU, of a network or of a whole stack, are so small that one thread is best."""
         table = self.rows is not None and isinstance(self.rows.x, Tensor) and self.rows.x.ndim == 2
         numbers = sum(p.numel() for p in self.networks[0].parameters())
-        at_once = self.size if self.engine == "stack" else 1
+        at_once = self.size if self.engine in ("tabular", "stack") else 1
         return self.device.type == "cpu" and table and numbers * at_once * self.recipe.batch_size < SMALL_STEP
 
     @property
     def in_threads(self) -> bool:
         """Whether squads may run side by side."""
-        return self.engine == "dense" or (self.engine == "stack" and broadcasts(self.networks[0]))
+        return self.engine in ("dense", "tabular") or (self.engine == "stack" and broadcasts(self.networks[0]))
 
     def take(self, members: Sequence[int]) -> Job:
         """Return the job of some members, in the order given."""
@@ -129,10 +131,13 @@ class Job:
 
     def members(self) -> Members:
         """Return fresh copies of the networks, ready to train."""
+        half = torch.bfloat16 if self.recipe.precision == "bf16" else None
         if self.engine == "dense":
             chain = chain_of(self.networks[0])
             assert chain is not None
-            return Dense(self.networks, chain, torch.bfloat16 if self.recipe.precision == "bf16" else torch.float32)
+            return Dense(self.networks, chain, half or torch.float32)
+        if self.engine == "tabular":
+            return Tabular(self.networks, half)
         if self.engine == "stack":
             return Stack(self.networks)
         return Row([copy.deepcopy(network) for network in self.networks], seeded=self.engine == "seeded")
@@ -166,6 +171,8 @@ def best_engine(networks: Sequence[nn.Module], example: Inputs) -> tuple[Engine,
     ``example`` is a batch of rows ``(n, ...)`` to try.
     """
     one, device = len(networks) == 1, next(networks[0].parameters()).device
+    if can_go_by_hand(networks):
+        return "tabular", None
     chains = {chain_of(network) for network in networks}
     if len(chains) == 1 and None not in chains and isinstance(example, Tensor) and example.ndim == 2:
         return "dense", None

@@ -21,6 +21,7 @@ from guardband.training.job import Job
 from guardband.training.members import State, at_least_float32, member_losses
 from guardband.training.randomness import step_keys
 from guardband.training.step import Step
+from guardband.training.tabular import Tabular
 
 WARM_UP = 10
 """An average of parameters looks back over a share of the steps so far until these are many times as many."""
@@ -68,7 +69,9 @@ class Squad:
         self.members = job.members()
         if not self.members.parameters():
             raise ValueError("The network has no parameters to train. Pass one that has some.")
-        self._adam = Adam(self.members.parameters(), self.members.flat())
+        flat = self.members.flat()
+        self._adam = Adam(self.members.parameters(), flat)
+        self._trained = self.members.parameters() if flat is None else [flat[0]]
         self._source = job.source()
         self._step = Step(
             self.members,
@@ -78,12 +81,12 @@ class Squad:
             self._per_member(recipe.decays()) if any(recipe.decays()) else None,
             self._per_member(recipe.limits()) if min(recipe.limits()) < math.inf else None,
             job.device,
-            half=recipe.precision == "bf16" and not isinstance(self.members, Dense),
+            half=recipe.precision == "bf16" and not isinstance(self.members, Dense | Tabular),
         )
         captured = job.device.type == "cuda" and job.engine != "seeded"
         self._run: Callable[..., None] = GraphedStep(self._step) if captured else self._step
         self._done = 0
-        self._average = [p.clone() for p in self.members.parameters()] if recipe.averaging else None
+        self._average = [p.clone() for p in self._trained] if recipe.averaging else None
         self._judged_by: tuple[list[Draw], Tensor] | None = None
 
     def epoch(self, epoch: int, stop: threading.Event, until: Deadline = NEVER) -> None:
@@ -150,7 +153,7 @@ class Squad:
         """Go on from there."""
         if self._average is not None:
             self.members.restore(state.averaged)
-            self._average = [p.clone() for p in self.members.parameters()]
+            self._average = [p.clone() for p in self._trained]
         self.members.restore(state.members)
         self._adam.load(state.adam)
         self._done = state.done
@@ -159,7 +162,7 @@ class Squad:
     def _follow(self, average: list[Tensor], steps: float) -> None:
         """Move the average towards the parameters: it looks back over so many steps, over fewer in the beginning."""
         weight = max(1 / steps, WARM_UP / (self._done + WARM_UP)) if steps > 1 else 1.0
-        lerp_each_(average, self.members.parameters(), weight)
+        lerp_each_(average, self._trained, weight)
 
     @contextmanager
     def _averaged(self) -> Iterator[None]:
@@ -167,15 +170,14 @@ class Squad:
         if self._average is None:
             yield
             return
-        parameters = self.members.parameters()
-        own = [p.clone() for p in parameters]
+        own = [p.clone() for p in self._trained]
         with torch.no_grad():
-            copy_each_(parameters, self._average)
+            copy_each_(self._trained, self._average)
         try:
             yield
         finally:
             with torch.no_grad():
-                copy_each_(parameters, own)
+                copy_each_(self._trained, own)
 
     def _blocks(self, held_out: HeldOut, blocks: int) -> Iterator[Batch]:
         size, device, rows = self._job.size, self._job.device, self._job.rows

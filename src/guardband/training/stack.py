@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
 from guardband.nn.mixed import LossFunction
+from guardband.nn.tabular import differ_in_numbers_alone
 from guardband.training.batches import Batch, generators_kept, generators_lock, seed_generators
 from guardband.training.inputs import Inputs, call, map_tensors, tensors_in
 from guardband.training.members import Members, State, autograd, stacked_state, tensors_of, write_state
@@ -37,14 +38,13 @@ class Stack(Members):
         self._named = _saved_names(networks[0])
         self.broadcasts = broadcasts(networks[0])
         if self.broadcasts:
-            _hold(self._skeleton, self._parameters, self._buffers)
+            hold(self._skeleton, self._parameters, self._buffers)
 
     def __call__(self, x: Tensor) -> Tensor:
         """Return all outputs, ``(G, n, ...) -> (M, n, C)``."""
         groups = len(x)
         if self.broadcasts:
-            own = x if groups in (1, self.size) else x.repeat_interleave(self.size // groups, dim=0)
-            out: Tensor = self._skeleton(own)
+            out: Tensor = self._skeleton(self._for_each(x))
         elif groups == 1:
             out = _each(self._one, None)(self._parameters, self._buffers, x[0])
         elif groups == self.size:
@@ -56,6 +56,10 @@ class Stack(Members):
             )
             out = _each(_each(self._one, None), 0)(parameters, buffers, x).flatten(0, 1)
         return out
+
+    def _for_each(self, x: Tensor) -> Tensor:
+        """Return the rows of groups so that they broadcast over the networks, ``(G, n, ...) -> (M or 1, n, ...)``."""
+        return x if len(x) in (1, self.size) else x.repeat_interleave(self.size // len(x), dim=0)
 
     def _one(self, parameters: State, buffers: State, x: Tensor) -> Tensor:
         out: Tensor = functional_call(self._skeleton, (parameters, buffers), (x,))
@@ -174,7 +178,7 @@ def stack(networks: Sequence[nn.Module], example: Tensor) -> Members:
     return Row([copy.deepcopy(network) for network in networks])
 
 
-def _hold(network: nn.Module, parameters: State, buffers: State) -> None:
+def hold(network: nn.Module, parameters: State, buffers: State) -> None:
     """Let a network hold these tensors as its own: to lend them for each call takes longer than a small step."""
     for name, t in (parameters | buffers).items():
         path, _, last = name.rpartition(".")
@@ -192,8 +196,10 @@ def why_not_stacked(networks: Sequence[nn.Module], example: Tensor) -> str | Non
 
     Copies with parameters moved at random are tried, a few at a time beside the first, whose code a stack runs: a
     step, then whether the stack puts out what each network does, in eval mode and in training, and whether buffers
-    end up the same.
+    end up the same. Networks for tables need no trial, which would take longer than to train them on a small one.
     """
+    if differ_in_numbers_alone(networks):
+        return None
     for start in range(1, max(2, len(networks)), TRIED):
         reason = _why_not([networks[0], *networks[start : start + TRIED]], example)
         if reason is not None:
