@@ -10,7 +10,7 @@ from scipy.stats import binom
 import guardband as gb
 from guardband.data.artificial import PaperModel
 from guardband.planning import pav_epsilon
-from guardband.training.predict import predict
+from guardband.training.predict import predict_blocks
 from guardband.training.stack import why_not_stacked
 from laws import total_count_band
 
@@ -47,10 +47,10 @@ def predicted_once(monkeypatch):
             known.clear()
         rows = x.tobytes()
         if rows not in known:
-            known[rows] = predict(members, x, device)
+            known[rows] = list(predict_blocks(members, x, device))
         return known[rows]
 
-    monkeypatch.setattr("guardband.learning.learned.predict", once)
+    monkeypatch.setattr("guardband.learning.learned.predict_blocks", once)
 
 
 def fitted(method, seed, **asked):

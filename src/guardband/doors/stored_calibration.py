@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Annotated, Any
 
+import numpy as np
 import torch
 from msgspec import Meta, convert
 from torch import Tensor
@@ -34,8 +35,9 @@ def calibration_entries(calibrated: Calibrated | None) -> dict[str, Any]:
 
 
 def calibration_tensors(calibrated: Calibrated) -> dict[str, Tensor]:
-    """Return what the calibration rows left."""
-    return {SUMMARY + name: torch.from_numpy(array) for name, array in calibrated.summary.to_arrays().items()}
+    """Return what the calibration rows left; what cannot be written to, such as a column of Arrow, is copied."""
+    arrays = calibrated.summary.to_arrays()
+    return {SUMMARY + name: torch.from_numpy(np.require(array, requirements="W")) for name, array in arrays.items()}
 
 
 def restored_calibration(

@@ -37,7 +37,8 @@ def predict_blocks(members: Members, x: Matrix, device: torch.device) -> Iterato
     """
     members.train(False)
     blocks = (x[start : start + BLOCK] for start in range(0, max(1, len(x)), BLOCK))
-    apart = device.type == "cpu" and isinstance(members, Stack) and members.broadcasts
+    # what else is a stack may hold memory that its calls share
+    apart = device.type == "cpu" and type(members) is Stack and members.broadcasts
     threads = allowed_threads() if apart and len(x) > BLOCK else 1
     if threads == 1:
         yield from (_outputs(members, rows, device) for rows in blocks)
