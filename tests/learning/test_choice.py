@@ -70,3 +70,9 @@ def test_some_of_many_rows_choose_with_their_own_targets(monkeypatch):
     gb.IntervalRegressor(preset="fast", **SMALL).fit(X, 50 * X[:, 0] + Y / 100)
     assert 200 < len(seen["y"]) <= 300
     assert np.corrcoef(seen["point"], seen["y"])[0, 1] > 0.9
+
+
+def test_the_first_is_kept_if_all_do_equally_well():
+    rng = np.random.default_rng(0)
+    y, one = rng.uniform(-1, 1, 5000), np.ones((1, 1, 5000))
+    assert sharpest(gb.Request(), PredictedInterval(-one, 0 * one, one), y).name == SCORES[0]
