@@ -29,6 +29,7 @@ SECTIONS = {
         "Sharpness, what was run where <benchmarks/results/sharpness>",
         "Sharpness on other tables, the figures <benchmarks/results/others/summary>",
         "Sharpness on other tables, what was run where <benchmarks/results/others>",
+        "Tables with long tails, the figures <benchmarks/results/long_tails>",
         "Groups, the figures <benchmarks/results/groups>",
         "Verdicts on real tables, the figures <benchmarks/results/real_tables/summary>",
         "Verdicts on real tables, what was run <benchmarks/results/real_tables>",
