@@ -126,9 +126,9 @@ def test_small_files_cannot_exhaust(folder, tmp_path):
     entries, tensors = opened(saved("few", folder))
     for what, own in params.items():
         forged(tmp_path / f"few.{what}.forged", entries | {"params": entries["params"] | own}, tensors)
-    deep = '{"schema": 6, "kind": "table", "params": ' + "[" * 10**6 + "]" * 10**6 + "}"
+    deep = '{"schema": 7, "kind": "table", "params": ' + "[" * 10**6 + "]" * 10**6 + "}"
     forged(tmp_path / "plain.deep.forged", deep, tensors)
-    forged(tmp_path / "plain.number.forged", '{"schema": 6, "kind": ' + "1" * 10**6 + "}", tensors)
+    forged(tmp_path / "plain.number.forged", '{"schema": 7, "kind": ' + "1" * 10**6 + "}", tensors)
     tests = str(Path(__file__).parents[1])
     subprocess.run([sys.executable, "-c", IN_A_SMALL_PROCESS, tests, str(tmp_path)], check=True)
 
@@ -136,9 +136,9 @@ def test_small_files_cannot_exhaust(folder, tmp_path):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"schema": 6.0}, r"at `\$.schema`"),
+        ({"schema": 7.0}, r"at `\$.schema`"),
         ({"schema": True}, r"at `\$.schema`"),
-        ({"schema": "6"}, r"at `\$.schema`"),
+        ({"schema": "7"}, r"at `\$.schema`"),
         ({"params": []}, r"Expected `object`, got `array` - at `\$.params`"),
         ({"params": None}, r"at `\$.params`"),
         ({"kind": "other"}, "Invalid value 'other'"),
@@ -184,6 +184,19 @@ def test_logarithmic_scales_stay_within_numbers(change, tmp_path):
     gb.load(forged(tmp_path / "m", entries, tensors))
     entries["target"]["scales"][1] |= change
     with pytest.raises(gb.ModelFileError):
+        gb.load(forged(tmp_path / "m", entries, tensors))
+
+
+@pytest.mark.parametrize("change", [{"score": "pav"}, {"score": "conf-fw"}, {"score": None}, {"method": "cqr"}])
+def test_a_chosen_score_is_one_of_those_compared(change, tmp_path):
+    rows = np.random.default_rng(0).random((400, 2))
+    gb.IntervalRegressor(hidden=(4,), max_epochs=2, preset="fast", random_state=0).fit(rows, rows[:, 0]).save(
+        tmp_path / "sound"
+    )
+    entries, tensors = opened(tmp_path / "sound")
+    gb.load(forged(tmp_path / "m", entries, tensors))
+    (entries["params"] if "method" in change else entries).update(change)
+    with pytest.raises(gb.ModelFileError, match="score"):
         gb.load(forged(tmp_path / "m", entries, tensors))
 
 

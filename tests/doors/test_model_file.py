@@ -115,7 +115,7 @@ def test_no_pickle_in_the_file(saved):
     assert b"pickle" not in body
     assert b"ctorch" not in body
     with safe_open(saved[0], framework="pt") as file:
-        assert json.loads(file.metadata()["guardband"])["schema"] == 6
+        assert json.loads(file.metadata()["guardband"])["schema"] == 7
 
 
 def rewritten(path, out, change):
@@ -126,7 +126,7 @@ def rewritten(path, out, change):
 
 
 def newer(tensors, metadata):
-    metadata["guardband"] = json.dumps(json.loads(metadata["guardband"]) | {"schema": 7})
+    metadata["guardband"] = json.dumps(json.loads(metadata["guardband"]) | {"schema": 8})
 
 
 def older(tensors, metadata):
@@ -253,6 +253,10 @@ def test_a_method_this_version_does_not_know_is_refused(saved, tmp_path):
         metadata["sha256"] = _checksum(metadata["guardband"], tensors)
 
     rewritten(saved[0], tmp_path / "unknown", unknown)
+    with pytest.raises(gb.ModelFileError, match="its score, 'conf-xx', is not what its arguments ask for"):
+        gb.load(tmp_path / "unknown")
+    gb.IntervalRegressor("conf-nn", **PLAIN).fit(np.eye(40), np.arange(40.0)).save(tmp_path / "named")
+    rewritten(tmp_path / "named", tmp_path / "unknown", unknown)
     with pytest.raises(gb.ModelFileError, match="this version of guardband can use: method must be one of"):
         gb.load(tmp_path / "unknown")
 

@@ -19,13 +19,15 @@ def origin_and_unit(values: Array) -> tuple[float, float | None]:
     """Return the median of values and how far from it the others usually are, None if no tail is long."""
     if len(values) == 0:
         return 0.0, None
-    origin = float(np.median(values))
-    distances = np.abs(values - origin)
-    away = distances[distances > 0]
-    if len(away) < FEWEST or not np.isfinite(distances).all():  # a difference of numbers near the largest overflows
-        return origin, None
-    unit = float(np.median(away))
-    return origin, unit if float(np.quantile(away, 1 - FAR)) > LONG * unit else None
+    origin = 2 * float(np.median(values / 2))  # the sum of two numbers near the largest overflows
+    with np.errstate(over="ignore"):
+        distances = np.abs(values - origin)
+        away = distances[distances > 0]
+        if len(away) < FEWEST or not np.isfinite(distances).all():
+            return origin, None
+        unit = float(np.median(away))
+        is_long = float(np.quantile(away, 1 - FAR)) > LONG * unit and np.isfinite(distances.max() / unit)
+    return origin, unit if is_long else None
 
 
 def signed_log(values: Any, xp: Any) -> Any:

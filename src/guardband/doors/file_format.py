@@ -29,9 +29,9 @@ from guardband.data.files import write_whole
 from guardband.doors.stored import entries_of, schema_of
 from guardband.exceptions import MissingModelFileError, ModelFileError
 
-SCHEMA = 6
-READS = (5, SCHEMA)
-"""Files of these versions: what came later has a default."""
+SCHEMA = 7
+READS = (SCHEMA,)
+"""Files of these versions can be read."""
 AGAIN = "Get the file again from whoever made it, or fit the model again."
 LONGEST_REASON = 300
 """Letters of a reason: it may quote what a file holds, which can be of any length."""

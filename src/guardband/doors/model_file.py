@@ -57,7 +57,7 @@ from guardband.doors.weighting_file import WEIGHTING, restored_weighting, weight
 from guardband.doors.weights import Weighting, weighted
 from guardband.exceptions import ModelFileError
 from guardband.learning.architecture import Architecture, Builder
-from guardband.learning.choice import AUTO
+from guardband.learning.choice import AUTO, SCORES
 from guardband.learning.learned import Learned
 from guardband.learning.options import FitOptions, resolve_device
 from guardband.methods.method import Method
@@ -320,7 +320,10 @@ def _restore(
         options.device,
         choices=entries["choices"],
     )
-    method = options.method if entries["score"] is None else method_named(entries["score"])
+    score = entries["score"]
+    if (score is not None) != (params["method"] == AUTO) or score not in (None, *SCORES):
+        raise ModelFileError(f"its score, {score!r}, is not what its arguments ask for")
+    method = options.method if score is None else method_named(score)
     grouping = restored_groups(entries, params["groups"])
     prints: dict[str, Any] = {name: tensors[name].numpy().view(np.uint64) for name in PRINTS}
     fitted = Fitted(

@@ -87,4 +87,4 @@ def read_outputs(heads: Sequence[Head], outputs: Any, target: Target, each_copy:
     if turns == 1:
         return read[0]
     parts = [xp.stack(part, 1) for part in zip(*(own.parts for own in read), strict=True)]  # (., turns, K, n)
-    return type(read[0])(*(part.reshape(-1, *part.shape[2:]) if each_copy else part.mean(1) for part in parts))
+    return type(read[0])(*(part.reshape(-1, *part.shape[2:]) if each_copy else (part / turns).sum(1) for part in parts))

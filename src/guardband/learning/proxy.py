@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from guardband.data.codes import YEAR
 from guardband.data.table import Column, Table, categories_from, numbers_from
-from guardband.training.threads import openmp_after_fork
+from guardband.training.threads import trees_on_one_thread
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -49,16 +49,16 @@ class Inputs:
         from sklearn.ensemble import HistGradientBoostingRegressor
 
         errors = np.empty(len(y))
-        for fold in np.unique(folds):
-            own = folds == fold
-            near = np.convolve(own, np.ones(2 * gap + 1), mode="same") > 0.5 if gap else own
-            trees = HistGradientBoostingRegressor(
-                max_iter=TREES,
-                max_leaf_nodes=LEAVES,
-                early_stopping=False,
-                categorical_features=self.is_category,
-            )
-            with openmp_after_fork():
+        with trees_on_one_thread():
+            for fold in np.unique(folds):
+                own = folds == fold
+                near = np.convolve(own, np.ones(2 * gap + 1), mode="same") > 0.5 if gap else own
+                trees = HistGradientBoostingRegressor(
+                    max_iter=TREES,
+                    max_leaf_nodes=LEAVES,
+                    early_stopping=False,
+                    categorical_features=self.is_category,
+                )
                 errors[own] = y[own] - trees.fit(self.x[~near], y[~near]).predict(self.x[own])
         return errors
 

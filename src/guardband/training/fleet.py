@@ -37,7 +37,7 @@ class _Record:
 
 
 class Fleet:
-    """Members that train side by side; what happens to one does not depend on which others there are.
+    """Members that train side by side; what happens to one does not depend on the others but for rounding.
 
     On the CPU squads of fully connected networks run on threads of their own, one thread each: no operation
     waits for another thread, so that a busy machine slows them in proportion and no more. On a GPU squads

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
 
 import numpy as np
 import torch
@@ -39,20 +38,22 @@ def predict_blocks(members: Members, x: Matrix, device: torch.device) -> Iterato
     blocks = (x[start : start + BLOCK] for start in range(0, max(1, len(x)), BLOCK))
     # what else is a stack may hold memory that its calls share
     apart = device.type == "cpu" and type(members) is Stack and members.broadcasts
-    threads = allowed_threads() if apart and len(x) > BLOCK else 1
-    if threads == 1:
+    if not apart:
         yield from (_outputs(members, rows, device) for rows in blocks)
         return
-    with ExitStack() as held:
-        held.enter_context(one_thread_each())
-        pool = held.enter_context(ThreadPoolExecutor(threads, "guardband"))
-        ahead: deque[Future[Outputs]] = deque()
-        for rows in blocks:
-            ahead.append(pool.submit(_outputs, members, rows, device))
-            if len(ahead) > 2 * threads:  # more would only wait
+    threads = allowed_threads()
+    with one_thread_each():  # for a single block too: products on several threads round otherwise
+        if threads == 1 or len(x) <= BLOCK:
+            yield from (_outputs(members, rows, device) for rows in blocks)
+            return
+        with ThreadPoolExecutor(threads, "guardband") as pool:
+            ahead: deque[Future[Outputs]] = deque()
+            for rows in blocks:
+                ahead.append(pool.submit(_outputs, members, rows, device))
+                if len(ahead) > 2 * threads:  # more would only wait
+                    yield ahead.popleft().result()
+            while ahead:
                 yield ahead.popleft().result()
-        while ahead:
-            yield ahead.popleft().result()
 
 
 @torch.no_grad()

@@ -14,13 +14,12 @@ _lock = threading.Lock()
 _inside = 0
 _outside_threads = 1
 _own = threading.local()
-_forked = False
 
 
 def _after_fork() -> None:
     """Compute on one thread in a forked process, where OpenMP would wait for threads that were left behind."""
-    global _lock, _outside_threads, _forked
-    _lock, _outside_threads, _forked = threading.Lock(), 1, True
+    global _lock, _outside_threads
+    _lock, _outside_threads = threading.Lock(), 1
     torch.set_num_threads(1)
 
 
@@ -60,10 +59,11 @@ def one_thread_each() -> Iterator[None]:
 
 
 @contextmanager
-def openmp_after_fork() -> Iterator[None]:
-    """Let scikit-learn's trees compute on one thread in a forked process, in any copy of OpenMP; elsewhere as ever."""
-    if not _forked:
-        yield
-        return
+def trees_on_one_thread() -> Iterator[None]:
+    """Let scikit-learn's trees compute on one thread, in any copy of OpenMP.
+
+    Small trees take many short steps, at each of which threads wait for each other: on busy cores a second becomes a
+    minute. In a forked process they would wait for threads that were left behind.
+    """
     with import_module("threadpoolctl").threadpool_limits(1, user_api="openmp"):  # it comes with scikit-learn
         yield
