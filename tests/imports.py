@@ -19,6 +19,7 @@ LAYERS = [
     ("methods",),
     ("learning", "extend"),
     ("audit",),
+    ("monitor",),
     ("explain",),
     ("report",),
     ("doors",),

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from guardband.methods.method import Method as Method
     from guardband.methods.method import NetworkSpec as NetworkSpec
     from guardband.methods.method import Request as Request
+    from guardband.monitor.monitor import Monitor as Monitor
     from guardband.nn.heads import Head as Head
     from guardband.pipelines import predict_interval as predict_interval
 
@@ -71,6 +72,7 @@ _HOME = {
     "Method": "guardband.methods.method",
     "MissingTargetWarning": "guardband.exceptions",
     "ModelFileError": "guardband.exceptions",
+    "Monitor": "guardband.monitor.monitor",
     "NetworkSpec": "guardband.methods.method",
     "OverlapError": "guardband.exceptions",
     "Predicted": "guardband.bands.predicted",

@@ -1,0 +1,1 @@
+"""A promise in use: evidence against it that may be looked at after every row, and what changed."""

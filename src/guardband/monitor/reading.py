@@ -1,0 +1,163 @@
+"""How rows reach a monitor: predicted by its model, or with intervals that somebody else brings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guardband.audit.guarded import Guarded
+from guardband.bands.certificate import Certificate
+from guardband.bands.intervals import intervals_of
+from guardband.bands.promise import DISTINCT_ROW
+from guardband.data.entities import Entities, entities_of_labels
+from guardband.data.fingerprint import allowed_overlap, count_overlap, fingerprints
+from guardband.data.table import Column, Table, as_array, column_named, numbers_from, read_table
+from guardband.exceptions import OverlapError
+from guardband.monitor.cells import ColumnCells, codes_of
+from guardband.monitor.rows import PredictedRows
+
+Array = NDArray[np.float64]
+
+NEW_ROWS = "Monitor rows that are new to the model."
+
+
+@dataclass(frozen=True, eq=False)
+class Reader:
+    """Reads rows for a monitor.
+
+    ``model`` predicts rows, None if intervals are brought. ``names`` are the groups that have a promise of their own,
+    and ``entity`` says what rows belong to, if the promise is for new entities.
+    """
+
+    certificate: Certificate
+    model: Guarded | None
+    cells: tuple[ColumnCells, ...]
+    names: dict[str, int]
+    entity: str | None
+
+    def predicted(self, X: Any, time: Any, entities: Any, groups: Any) -> tuple[PredictedRows, Table]:
+        """Return rows as the model predicts them, and the table that it read."""
+        if self.model is None:
+            raise ValueError("This monitor has no model that predicts rows. Pass bands= as well, or attach a model.")
+        if groups is not None:
+            raise ValueError("The model finds the groups of rows itself. Remove groups=.")
+        model = self.model
+        table = model.read_rows(X)
+        outputs, _ = model.outputs(X, table)
+        lower, point, upper = model.target_.to_units(*model.calibration_.ends(outputs, table.context))
+        n = table.n_rows
+        group = table.context.group
+        codes = np.full((n, 1), -1) if group is None else np.asarray(group).reshape(n, -1)
+        labels = self._labels(X, table, entities)
+        rows = PredictedRows(lower, point, upper, codes, codes_of(self.cells, table, n), moments(time, n, X), labels)
+        return rows, table
+
+    def brought(self, bands: Any, X: Any, time: Any, entities: Any, groups: Any) -> PredictedRows:
+        """Return rows with the intervals that were brought; ``X`` may say what their columns are."""
+        level = self.certificate.confidence_level
+        own = intervals_of(bands, level, self.certificate)
+        lower, upper = own.per_level()
+        if lower.shape[1] != len(self.certificate.promise.confidence_level):
+            raise ValueError(
+                f"The promise has {len(self.certificate.promise.confidence_level)} level(s), and the intervals have "
+                f"{lower.shape[1]}. Pass the intervals of the promised levels."
+            )
+        n = len(own)
+        table = None if X is None else (read_table(X) if self.model is None else self.model.read_rows(X))
+        if table is not None and table.n_rows != n:
+            raise ValueError(f"X and bands must have the same rows, found {table.n_rows:,} and {n:,}.")
+        codes = self._codes(groups, n) if table is None or table.context.group is None else table.context.group
+        labels = self._labels(X, table, entities, n)
+        cells = codes_of(self.cells, table, n)
+        return PredictedRows(
+            lower, own.point, upper, np.asarray(codes).reshape(n, -1), cells, moments(time, n, X), labels
+        )
+
+    def refuse_used(self, table: Table, y: Array) -> None:
+        """Raise if more rows trained or calibrated the model than chance explains."""
+        if self.model is None or not len(y):
+            return
+        fitted = self.model.fitted_
+        used = np.concatenate([fitted.training_prints, fitted.calibration_prints])
+        found = count_overlap(fingerprints(table, y), used)
+        allowed = allowed_overlap(len(y), used, by_chance=fitted.training_entities is None)
+        if found > allowed:
+            raise OverlapError(
+                f"{found:,} of {len(y):,} rows are among those that trained or calibrated the model. {NEW_ROWS}"
+            )
+
+    def refuse_known(self, rows: PredictedRows) -> None:
+        """Raise if rows belong to entities that trained or calibrated the model."""
+        if self.model is None or self.entity in (None, DISTINCT_ROW):
+            return
+        fitted = self.model.fitted_
+        known = [own for own in (fitted.training_entities, fitted.calibration_entities) if own is not None]
+        seen = np.isin(rows.entity, np.concatenate(known).view(np.uint64)) if known else np.zeros(len(rows), bool)
+        if seen.any():
+            raise OverlapError(
+                f"{int(seen.sum()):,} of {len(rows):,} rows belong to entities ({self.entity}) that trained or "
+                f"calibrated the model. Monitor rows of new ones."
+            )
+
+    def _labels(self, X: Any, table: Table | None, entities: Any, n: int | None = None) -> NDArray[np.uint64]:
+        """Return what each row belongs to as a number, 0 if rows stand alone."""
+        n = table.n_rows if n is None and table is not None else cast(int, n)
+        if self.entity in (None, DISTINCT_ROW):
+            return np.zeros(n, dtype=np.uint64)
+        found: Entities | None = None
+        if entities is not None:
+            found = entities if isinstance(entities, Entities) else entities_of_labels(entities, n)
+        elif self.model is not None and table is not None and self.model.belonging.split_by is not None:
+            found = self.model.belonging.entities(table, X, np.zeros(n))
+        if found is None:
+            raise ValueError(
+                f"The promise is for new entities ({self.entity}), and these rows do not say what they belong to. Pass "
+                "entities=."
+            )
+        return found.labels.view(np.uint64)
+
+    def _codes(self, groups: Any, n: int) -> NDArray[np.int64]:
+        """Return the groups of rows by their numbers, ``(n, J)``; -1 for none."""
+        if not self.names:
+            if groups is not None:
+                raise ValueError("The promise has no groups. Remove groups=.")
+            return np.full((n, 1), -1)
+        if groups is None:
+            raise ValueError("Each group has a promise of its own, and these rows do not say theirs. Pass groups=.")
+        grouping = getattr(self.model, "grouping", None)
+        if grouping is not None and hasattr(grouping, "of_labels"):
+            return np.asarray(grouping.of_labels(groups, n)).reshape(n, -1)
+        labels = as_array(groups)
+        if labels.shape[:1] != (n,) or labels.ndim > 2:
+            raise ValueError(f"groups must have one entry for each of {n:,} rows, found shape {labels.shape}.")
+        codes = np.array([self.names.get(str(own), -1) for own in labels.ravel()], dtype=np.int64)
+        if n and (codes < 0).all():
+            raise ValueError(
+                f"No row belongs to a group of the promise. Pass groups by name, such as {next(iter(self.names))!r}."
+            )
+        return codes.reshape(n, -1)
+
+
+def moments(time: Any, n: int, X: Any = None) -> Array:
+    """Return the time of each row as a number, days for dates; NaN if none is given."""
+    if time is None:
+        return np.full(n, np.nan)
+    column = time_column(time, n, X)
+    values = numbers_from(column, column.kind)
+    if np.isnan(values).any():
+        raise ValueError("A time is missing. Give every row a time, or none of them.")
+    return values
+
+
+def time_column(time: Any, n: int, X: Any = None) -> Column:
+    """Return the column of times, of numbers or dates."""
+    values = as_array(column_named(X, time, "time") if isinstance(time, str) else time)
+    if values.shape != (n,):
+        raise ValueError(f"time must be one column of {n:,} rows, found shape {values.shape}.")
+    (column,) = read_table(values.reshape(-1, 1)).columns
+    if column.kind not in ("number", "date"):
+        raise ValueError(f"time must hold dates or numbers, found {column.kind}. Name another column.")
+    return column

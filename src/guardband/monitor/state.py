@@ -1,0 +1,114 @@
+"""The state of a monitor: all that it keeps of the rows so far."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guardband.bands.promise import Side
+from guardband.bands.sides import reach
+from guardband.monitor.cells import ColumnCells
+from guardband.monitor.evidence_process import Stream, advanced
+from guardband.monitor.history import History
+from guardband.monitor.inputs import Inputs
+from guardband.monitor.rows import Digests, PredictedRows
+from guardband.monitor.watched import Watched
+
+Array = NDArray[np.float64]
+
+AT_A_TIME = 4096
+"""So many rows are judged at a time, which keeps memory small."""
+
+
+def _none() -> Digests:
+    return np.empty(0, dtype=np.uint64)
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """What a monitor keeps: one stream for each statement, the history, the inputs, and rows that wait.
+
+    ``log_evidence`` is that of all statements together now, ``peak`` its highest value so far, and ``alarm_row`` the
+    row that raised the alarm. ``counted`` and ``entities`` are digests of what counts once, in order, and ``tables``
+    those of whole tables. ``waiting`` are rows without an outcome, and ``waiting_keys`` their keys.
+    """
+
+    streams: tuple[Stream, ...]
+    history: History
+    inputs: Inputs
+    waiting: PredictedRows | None = None
+    waiting_keys: Digests = field(default_factory=_none)
+    counted: Digests = field(default_factory=_none)
+    entities: Digests = field(default_factory=_none)
+    tables: Digests = field(default_factory=_none)
+    log_evidence: float = 0.0
+    peak: float = 0.0
+    alarm_row: int | None = None
+    time_is: str = ""
+
+    @classmethod
+    def empty(cls, statements: int, columns: int) -> State:
+        """Return the state before the first row."""
+        return cls((Stream(),) * statements, History.empty(columns), Inputs.empty(columns))
+
+    @property
+    def rows(self) -> int:
+        """How many rows were judged."""
+        return self.history.total
+
+    @property
+    def misses(self) -> int:
+        """How many of them lay outside their intervals, at the first level."""
+        return int(self.history.misses.sum())
+
+    def judged(
+        self,
+        rows: PredictedRows,
+        y: Array,
+        watched: Watched,
+        side: Side,
+        columns: tuple[ColumnCells, ...],
+        significance: float,
+    ) -> State:
+        """Return the state after rows whose true values are known, in their order."""
+        state, first = self, 0
+        while first < len(rows):
+            last = min(first + AT_A_TIME, len(rows), first + state.inputs.next_look - state.rows)
+            state = state._next(rows.take(slice(first, last)), y[first:last], watched, side, columns, significance)
+            first = last
+        return state
+
+    def _next(
+        self,
+        rows: PredictedRows,
+        y: Array,
+        watched: Watched,
+        side: Side,
+        columns: tuple[ColumnCells, ...],
+        significance: float,
+    ) -> State:
+        n, before = len(rows), self.rows
+        streams, paths = [], np.empty((len(self.streams), n))
+        for j, (statement, stream) in enumerate(zip(watched.statements, self.streams, strict=True)):
+            own = np.flatnonzero(rows.members(statement.group))
+            missed = ~rows.inside(y, statement.side, statement.i)[own]
+            moved, evidence = advanced(stream, statement.law, missed, before + own)
+            streams.append(moved)
+            # between its own rows the evidence of a statement stays what it was
+            paths[j] = np.append(stream.log_evidence, evidence)[np.searchsorted(own, np.arange(n), side="right")]
+        path = np.logaddexp.reduce(paths, axis=0) - math.log(len(paths))
+        over = np.flatnonzero(path >= watched.log_limit)
+        missed = ~rows.inside(y, side, 0)
+        width = reach(rows.lower[:, 0], rows.point, rows.upper[:, 0], side)
+        return replace(
+            self,
+            streams=tuple(streams),
+            history=self.history.added(missed, width, path, rows.time, rows.cells),
+            inputs=self.inputs.added(rows.cells, before + n, columns, significance),
+            log_evidence=float(path[-1]),
+            peak=max(self.peak, float(path.max())),
+            alarm_row=before + int(over[0]) + 1 if self.alarm_row is None and len(over) else self.alarm_row,
+        )

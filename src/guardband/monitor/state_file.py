@@ -1,0 +1,207 @@
+"""A monitor's state in one file: arrays by safetensors, everything else as JSON, with a checksum. No pickle.
+
+The file appears whole or not at all. Who writes it says which file it began from: if another process has written since,
+nothing is written.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from msgspec import Struct, ValidationError, convert
+from msgspec import field as entry
+from msgspec.json import decode
+from numpy.typing import NDArray
+from safetensors.numpy import load as from_bytes
+from safetensors.numpy import save as to_bytes
+
+from guardband.data.files import place_of, write_whole
+from guardband.exceptions import ModelFileError
+from guardband.monitor.cells import CELLS, ColumnCells
+from guardband.monitor.evidence_process import ODDS, Stream
+from guardband.monitor.history import BLOCKS, FIRST_SIZE, History
+from guardband.monitor.inputs import Inputs, MovedColumn
+from guardband.monitor.rows import PredictedRows
+from guardband.monitor.state import State
+
+try:
+    import fcntl
+except ImportError:  # Windows: who writes there at the same moment is not noticed
+    fcntl = None  # type: ignore[assignment]
+
+SCHEMA = 1
+AGAIN = "Restore the file from a copy, or begin a new state."
+Arrays = dict[str, NDArray[Any]]
+
+
+class Kept(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a file holds beside its arrays."""
+
+    schema: int
+    certificate: dict[str, Any]
+    model: str
+    significance: float
+    columns: list[ColumnCells]
+    streams: list[Stream]
+    history_size: int
+    look: int
+    moved: list[MovedColumn]
+    log_evidence: float
+    peak: float
+    alarm_row: int | None
+    time_is: str
+    chain: list[dict[str, str]]
+
+
+class _Header(Struct):
+    metadata: dict[str, str] = entry(name="__metadata__", default_factory=dict)
+
+
+def write_state(path: Path, entries: Mapping[str, Any], state: State, base: str) -> str:
+    """Write a state and return the checksum of the file.
+
+    ``base`` is the checksum of the file that the state goes on from, empty for none. If another file is there now,
+    nothing is written.
+    """
+    arrays = _arrays(state)
+    text = json.dumps({"schema": SCHEMA, **entries, **_entries(state)}, sort_keys=True)
+    checksum = _checksum(text, arrays)
+    body = to_bytes(arrays, metadata={"guardband-monitor": text, "sha256": checksum})
+    place = place_of(path)
+    with _locked(place.parent):
+        if place.exists() and _read(place)[2] != base:
+            raise ValueError(
+                f"{path} was written by another process, and nothing was saved here. Load it again, and repeat the "
+                "update."
+            )
+        write_whole(path, lambda part: part.write_bytes(body))
+    return checksum
+
+
+def read_state(path: Path) -> tuple[Kept, State, str]:
+    """Return what a file holds, its state and its checksum; what was changed or cut short is refused."""
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no monitor's state at {path}. Check the path.")
+    kept, arrays, checksum = _read(path)
+    try:
+        return kept, _state(kept, arrays), checksum
+    except (KeyError, ValueError, TypeError, IndexError) as error:
+        raise ModelFileError(f"{path} is no valid state of a monitor: {error}. {AGAIN}") from error
+
+
+def _read(path: Path) -> tuple[Kept, Arrays, str]:
+    try:
+        body = path.read_bytes()
+        arrays = from_bytes(body)
+        metadata = decode(body[8 : 8 + int.from_bytes(body[:8], "little")], type=_Header).metadata
+    except Exception as error:  # of safetensors and msgspec, whose kinds are theirs to choose
+        raise ModelFileError(f"{path} is no state of a monitor, or it is damaged. {AGAIN}") from error
+    text = metadata.get("guardband-monitor")
+    if text is None:
+        raise ModelFileError(f"{path} is no state of a monitor. Check the path.")
+    checksum = _checksum(text, arrays)
+    if metadata.get("sha256") != checksum:
+        raise ModelFileError(f"{path} was changed after it was written: its checksum does not match. {AGAIN}")
+    try:
+        entries = json.loads(text)
+        if entries.get("schema") != SCHEMA:
+            raise ModelFileError(f"{path} was written by another version of guardband. Begin a new state.")
+        return convert(entries, Kept), arrays, checksum
+    except (ValidationError, AttributeError, RecursionError, json.JSONDecodeError) as error:
+        raise ModelFileError(f"{path} is no valid state of a monitor: {str(error)[:200]}. {AGAIN}") from error
+
+
+def _entries(state: State) -> dict[str, Any]:
+    return {
+        "streams": [asdict(own) for own in state.streams],
+        "history_size": state.history.size,
+        "look": state.inputs.look,
+        "moved": [asdict(own) for own in state.inputs.moved],
+        "log_evidence": state.log_evidence,
+        "peak": state.peak,
+        "alarm_row": state.alarm_row,
+        "time_is": state.time_is,
+    }
+
+
+def _arrays(state: State) -> Arrays:
+    out: Arrays = {f"history_{own.name}": getattr(state.history, own.name) for own in fields(History)[1:]}
+    out |= {"inputs": state.inputs.counts}
+    out |= {name: getattr(state, name) for name in ("waiting_keys", "counted", "entities", "tables")}
+    if state.waiting is not None:
+        out |= {f"waiting_{own.name}": getattr(state.waiting, own.name) for own in fields(PredictedRows)}
+    return {name: np.ascontiguousarray(own) for name, own in out.items()}
+
+
+def _state(kept: Kept, arrays: Arrays) -> State:
+    columns = len(kept.columns)
+    history = History(kept.history_size, **{own.name: arrays[f"history_{own.name}"] for own in fields(History)[1:]})
+    empty = State.empty(len(kept.streams), columns)
+    for own in fields(History)[1:]:
+        _need_like(arrays[f"history_{own.name}"], getattr(empty.history, own.name), own.name)
+    _need_like(arrays["inputs"], empty.inputs.counts, "inputs")
+    _need(kept.history_size % FIRST_SIZE == 0 and kept.history_size > 0, "the size of its blocks is wrong")
+    _need(all(len(own.bets) == len(ODDS) for own in kept.streams), "its bets are of another number")
+    _need(all(0 <= own.misses <= own.rows for own in kept.streams), "its counts are out of range")
+    _need(len(history.rows) == BLOCKS and int(history.rows.min()) >= 0, "its history is out of range")
+    digests = {name: arrays[name] for name in ("waiting_keys", "counted", "entities", "tables")}
+    _need(all(own.dtype == np.uint64 and own.ndim == 1 for own in digests.values()), "its keys are of another kind")
+    waiting = None
+    if "waiting_point" in arrays:
+        waiting = PredictedRows(**{own.name: arrays[f"waiting_{own.name}"] for own in fields(PredictedRows)})
+        n = len(digests["waiting_keys"])
+        _need(all(len(getattr(waiting, own.name)) == n for own in fields(PredictedRows)), "rows that wait do not match")
+        cells = waiting.cells
+        _need(cells.shape == (n, columns) and int(cells.max(initial=0)) <= CELLS, "cells of rows are out of range")
+    return State(
+        streams=tuple(kept.streams),
+        history=history,
+        inputs=Inputs(arrays["inputs"], kept.look, tuple(kept.moved)),
+        waiting=waiting,
+        log_evidence=kept.log_evidence,
+        peak=kept.peak,
+        alarm_row=kept.alarm_row,
+        time_is=kept.time_is,
+        **digests,
+    )
+
+
+def _need(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise ValueError(otherwise)
+
+
+def _need_like(array: NDArray[Any], like: NDArray[Any], name: str) -> None:
+    _need(array.dtype == like.dtype and array.shape == like.shape, f"{name} has another shape")
+
+
+def _checksum(text: str, arrays: Mapping[str, NDArray[Any]]) -> str:
+    digest = hashlib.sha256(text.encode())
+    for name in sorted(arrays):
+        own = arrays[name]
+        digest.update(f"{name} {own.dtype} {own.shape}".encode())
+        digest.update(np.ascontiguousarray(own).tobytes())
+    return digest.hexdigest()
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold a lock on a folder: between the look at a file and its replacement nobody else may replace it."""
+    if fcntl is None:
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # where folders cannot be locked
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
