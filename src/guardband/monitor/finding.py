@@ -50,8 +50,9 @@ class StatementFinding:
 class Finding:
     """All that a monitor says at one moment.
 
-    ``changed`` is "inputs", "outcomes" or "" if that is not known; ``since`` is the row after which the change began,
-    and ``since_time`` its time, in words.
+    ``coverage`` is that of ``watched``, the statement with the most evidence against it, since the change if there is
+    an alarm. ``changed`` is "inputs", "outcomes" or "" if that is not known; ``since`` is the row after which the
+    change began, and ``since_time`` its time, in words.
     """
 
     rows: int
@@ -62,8 +63,9 @@ class Finding:
     highest: float
     limit: float
     false_alarm: float
-    level: float
+    significance: float
     side: Side
+    watched: StatementFinding
     coverage: Coverage
     coverage_of_all: Coverage
     since: int | None
@@ -89,9 +91,13 @@ class Finding:
         if not self.rows:
             return out
         if self.alarm:
-            when = f", {self.since_time}" if self.since_time else ""
-            out.append(f"Since: the change began at about row {self.since or 0:,}{when}.")
-            out.append(f"Now: {_count(self.coverage, self.side)} since then. {_interval(self.coverage)}")
+            begun = f"at about row {self.since:,}" if self.since else "before the first row, or soon after it"
+            out.append(f"Since: the change began {begun}{f', {self.since_time}' if self.since_time else ''}.")
+            own = self.watched
+            of = (f" with {own.name}" if own.name else "") + (
+                f" at {level_name(own.level)}" if self._has_levels else ""
+            )
+            out.append(f"Now: {_count(self.coverage, own.side, of)} since then. {_interval(self.coverage)}")
             out.append(f"What changed: {self._what_changed()}")
         else:
             out.append(f"Coverage: {_interval(self.coverage_of_all)}")
@@ -105,8 +111,7 @@ class Finding:
         ]
         out.append(
             f"Evidence: {_evidence(self.evidence)} now, {_evidence(self.highest)} at most so far. The alarm needs "
-            f"{self.limit:,.0f}. If the promise holds, a false alarm ever has a chance of at most "
-            f"{level_name(self.false_alarm)}, however often you look."
+            f"{self.limit:,.0f}. {self._false_alarms()}"
         )
         if self.alarm:
             out.append("What to do: calibrate on rows since the change, and monitor the new model from the start.")
@@ -126,6 +131,18 @@ class Finding:
             return "the true values for given inputs. The columns look as they did in training."
         return "unknown, because the monitor sees no columns. Pass X= with the rows."
 
+    @property
+    def _has_levels(self) -> bool:
+        return len({own.level for own in self.statements}) > 1
+
+    def _false_alarms(self) -> str:
+        unlucky = self.false_alarm - self.significance
+        why = f", of which {level_name(unlucky)} is for unlucky calibration sets" if unlucky > 0 else ""
+        return (
+            f"If the promise holds, the chance that an alarm is ever raised is at most {level_name(self.false_alarm)}"
+            f"{why}, however often you look."
+        )
+
     def _worst(self) -> list[StatementFinding]:
         """Return the groups with the most evidence."""
         named = [own for own in self.statements if own.name and own.evidence > 1]
@@ -139,14 +156,14 @@ def when(time: float, time_is: str) -> str:
     return as_moment(time) if time_is == "date" else number(time)
 
 
-def _count(own: Coverage, side: Side) -> str:
+def _count(own: Coverage, side: Side, of: str = "") -> str:
     inside = round(own.share * own.rows)
-    return f"{inside:,} of {own.rows:,} rows ({percent(own.share)}) {INSIDE[side]}"
+    return f"{inside:,} of {own.rows:,} rows{of} ({percent(own.share)}) {INSIDE[side]}"
 
 
 def _interval(own: Coverage) -> str:
     return (
-        f"Their true coverage lies between {percent(own.low)} and {percent(own.high)}, with {level_name(CONFIDENCE)} "
+        f"The true coverage lies between {percent(own.low)} and {percent(own.high)}, with {level_name(CONFIDENCE)} "
         "confidence at every look."
     )
 
