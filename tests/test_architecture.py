@@ -41,7 +41,7 @@ PUBLIC = {
         "with_intervals",
         "export_onnx",
     ),
-    *("Intervals", "Certificate", "Explanation", "extend", "images", "nn", "metrics", "mlflow", "planning"),
+    *("Intervals", "Certificate", "Explanation", "Monitor", "extend", "images", "nn", "metrics", "mlflow", "planning"),
     *("Context", "Cut", "Head", "Method", "NetworkSpec", "Predicted", "Promise", "Request", "Score"),
     *("ModelFileError", "OverlapError", "InsufficientCalibrationError"),
     *("InsufficientCalibrationWarning", "DegenerateBandWarning", "RepeatedRowsWarning", "DependentRowsWarning"),

@@ -319,6 +319,32 @@ class Monitor:
             notes=self._notes(),
         )
 
+    def history(self) -> dict[str, NDArray[Any]]:
+        """Return what happened, in at most 64 blocks of equally many rows, as columns of a table.
+
+        ``row`` is the last row of a block, ``rows`` how many rows it has, ``share`` how many of them fell inside,
+        ``width`` the mean width of finite intervals, ``evidence`` that at the end of the block, and ``begin`` and
+        ``end`` are the first and the last time in it, in days since 1970 for dates.
+
+        Returns
+        -------
+        dict of arrays
+            The columns by name. ``pandas.DataFrame(monitor.history())`` makes a table of them.
+        """
+        own = self._state.history
+        used = slice(0, own.used)
+        rows = own.rows[used]
+        width = np.divide(own.width[used], own.finite[used], out=np.full(len(rows), np.inf), where=own.finite[used] > 0)
+        return {
+            "row": np.cumsum(rows),
+            "rows": rows,
+            "share": 1 - own.misses[used] / rows,
+            "width": width,
+            "evidence": np.exp(np.minimum(own.last[used], LARGEST_LOG)),
+            "begin": own.begin[used],
+            "end": own.end[used],
+        }
+
     def _notes(self) -> tuple[str, ...]:
         model = self._reader.model
         doubts = () if model is None else model.fitted_.doubts
