@@ -14,6 +14,7 @@ from guardband.monitor.cells import ColumnCells
 from guardband.monitor.evidence_process import Stream, advanced
 from guardband.monitor.history import History
 from guardband.monitor.inputs import Inputs
+from guardband.monitor.key_set import KeySet
 from guardband.monitor.rows import Digests, PredictedRows
 from guardband.monitor.watched import Watched
 
@@ -32,8 +33,8 @@ class State:
     """What a monitor keeps: one stream for each statement, the history, the inputs, and rows that wait.
 
     ``log_evidence`` is that of all statements together now, ``peak`` its highest value so far, and ``alarm_row`` the
-    row that raised the alarm. ``counted`` and ``entities`` are digests of what counts once, in order, and ``tables``
-    those of whole tables. ``waiting`` are rows without an outcome, and ``waiting_keys`` their keys.
+    row that raised the alarm. ``counted`` and ``entities`` hold what counts once, and ``tables`` whole tables.
+    ``waiting`` are rows without an outcome, and ``waiting_keys`` their keys.
     """
 
     streams: tuple[Stream, ...]
@@ -41,9 +42,9 @@ class State:
     inputs: Inputs
     waiting: PredictedRows | None = None
     waiting_keys: Digests = field(default_factory=_none)
-    counted: Digests = field(default_factory=_none)
-    entities: Digests = field(default_factory=_none)
-    tables: Digests = field(default_factory=_none)
+    counted: KeySet = field(default_factory=KeySet)
+    entities: KeySet = field(default_factory=KeySet)
+    tables: KeySet = field(default_factory=KeySet)
     log_evidence: float = 0.0
     peak: float = 0.0
     alarm_row: int | None = None

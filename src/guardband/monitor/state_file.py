@@ -29,6 +29,7 @@ from guardband.monitor.cells import CELLS, ColumnCells
 from guardband.monitor.evidence_process import ODDS, Stream
 from guardband.monitor.history import BLOCKS, FIRST_SIZE, History
 from guardband.monitor.inputs import Inputs, MovedColumn
+from guardband.monitor.key_set import KeySet
 from guardband.monitor.rows import PredictedRows
 from guardband.monitor.state import State
 
@@ -38,6 +39,7 @@ except ImportError:  # Windows: who writes there at the same moment is not notic
     fcntl = None  # type: ignore[assignment]
 
 SCHEMA = 1
+KEY_SETS = ("counted", "entities", "tables")
 AGAIN = "Restore the file from a copy, or begin a new state."
 Arrays = dict[str, NDArray[Any]]
 
@@ -135,7 +137,7 @@ def _entries(state: State) -> dict[str, Any]:
 def _arrays(state: State) -> Arrays:
     out: Arrays = {f"history_{own.name}": getattr(state.history, own.name) for own in fields(History)[1:]}
     out |= {"inputs": state.inputs.counts}
-    out |= {name: getattr(state, name) for name in ("waiting_keys", "counted", "entities", "tables")}
+    out |= {"waiting_keys": state.waiting_keys} | {name: getattr(state, name).in_order() for name in KEY_SETS}
     if state.waiting is not None:
         out |= {f"waiting_{own.name}": getattr(state.waiting, own.name) for own in fields(PredictedRows)}
     return {name: np.ascontiguousarray(own) for name, own in out.items()}
@@ -152,12 +154,13 @@ def _state(kept: Kept, arrays: Arrays) -> State:
     _need(all(len(own.bets) == len(ODDS) for own in kept.streams), "its bets are of another number")
     _need(all(0 <= own.misses <= own.rows for own in kept.streams), "its counts are out of range")
     _need(len(history.rows) == BLOCKS and int(history.rows.min()) >= 0, "its history is out of range")
-    digests = {name: arrays[name] for name in ("waiting_keys", "counted", "entities", "tables")}
+    digests = {name: arrays[name] for name in ("waiting_keys", *KEY_SETS)}
     _need(all(own.dtype == np.uint64 and own.ndim == 1 for own in digests.values()), "its keys are of another kind")
+    _need(all((np.diff(digests[name]) > 0).all() for name in KEY_SETS), "its keys are not in order")
     waiting = None
     if "waiting_point" in arrays:
         waiting = PredictedRows(**{own.name: arrays[f"waiting_{own.name}"] for own in fields(PredictedRows)})
-        n = len(digests["waiting_keys"])
+        n = len(arrays["waiting_keys"])
         _need(all(len(getattr(waiting, own.name)) == n for own in fields(PredictedRows)), "rows that wait do not match")
         cells = waiting.cells
         _need(cells.shape == (n, columns) and int(cells.max(initial=0)) <= CELLS, "cells of rows are out of range")
@@ -170,7 +173,8 @@ def _state(kept: Kept, arrays: Arrays) -> State:
         peak=kept.peak,
         alarm_row=kept.alarm_row,
         time_is=kept.time_is,
-        **digests,
+        waiting_keys=arrays["waiting_keys"],
+        **{name: KeySet(arrays[name]) for name in KEY_SETS},
     )
 
 
