@@ -35,7 +35,7 @@ from guardband.doors.weights import Weighting, weighted
 from guardband.exceptions import RepeatedRowsWarning, warn
 from guardband.methods.registry import method_named
 from guardband.nn.calibration_arrays import CalibrationArrays, stacked_ends
-from guardband.training.inputs import Inputs, call, map_tensors, split_target
+from guardband.training.inputs import Inputs, call, map_tensors, split_target, tensors_in
 
 if TYPE_CHECKING:
     from guardband.audit.audit import Audit
@@ -203,6 +203,29 @@ class GuardedNetwork(nn.Module):
             evidence = evidence_of_network(self, x, y, group=group, time=time, batch_size=batch_size)
         model = described_model(self.certificate, ("Network", type(self.networks[0]).__name__))
         return write_report(document(model, evidence, significance, Heading(title, author, unit)), Path(path))
+
+    @property
+    def rule(self) -> Rule:
+        """The rule that turns predictions into intervals."""
+        return self._rule
+
+    def predicted(self, x: Inputs, batch_size: int = 1024) -> Predicted:
+        """Return what the network predicts before calibration, in double precision.
+
+        Parameters
+        ----------
+        x : tensor, tuple or mapping of tensors
+            Inputs of rows, as the network takes them.
+        batch_size : int, default 1024
+            How many rows the network sees at once. Lower it if memory runs out.
+        """
+        n, networks = len(tensors_in(x)[0]), list(self.networks)
+        batches = [map_tensors(x, itemgetter(slice(at, at + batch_size))) for at in range(0, n, batch_size)]
+        parts = [
+            _predicted(networks, self._outputs, own, min(batch_size, n - i * batch_size))
+            for i, own in enumerate(batches)
+        ]
+        return type(parts[0])(*(np.concatenate(same, -1) for same in zip(*(own.parts for own in parts), strict=True)))
 
     def on_its_device(self, tensor: Tensor) -> Tensor:
         """Return a tensor where the network is.
