@@ -40,7 +40,7 @@ class AdaptiveLevel(OnlineRule):
         """Return (1 - alpha) / step_size and alpha / step_size, and what waiting rows can add to them.
 
         Infinite intervals have no misses, and points alone have nothing else. Only rows that were waiting when a left
-        [0, 1] can move it further, so that a stays above -step_size (1 - alpha) most_waiting.
+        [0, 1] can move it further: a stays above -step_size (1 - alpha) most_waiting.
         """
         step = exact_share("step_size", self.step_size)
         short = (1 - alpha) / step + alpha * tally.most_waiting

@@ -22,7 +22,7 @@ ROUNDING = 1e-9
 class Recent(OnlineRule):
     """Takes the weighted quantile of past scores; weights halve every ``half_life`` rows, and the next row has 1.
 
-    Misses do not move it, so that it has no promise for rows that change.
+    Misses do not move it. It has no promise for rows that change.
 
     Parameters
     ----------

@@ -42,7 +42,7 @@ class ScaleFree(OnlineRule):
     def limits(self, alpha: Fraction, tally: Tally, state: State) -> tuple[float, float]:
         """Return how far the level can go, 1 + first step x most_waiting, divided by the last step.
 
-        Steps shrink, so that the sum of g_t is a difference of two averages of levels, divided by the last step
+        Because steps shrink, the sum of g_t is a difference of two averages of levels, divided by the last step
         (Angelopoulos, Barber & Bates 2024).
         """
         reach = 1 + step(alpha, Tally(), state[1]) * tally.most_waiting
