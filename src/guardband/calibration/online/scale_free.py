@@ -21,7 +21,8 @@ class ScaleFree(OnlineRule):
     """Takes the (1 - a)-quantile of past scores, where row t moves a by g_t / sqrt(3 (G_0 + g_1^2 + ... + g_t^2)).
 
     g_t is alpha for a row that is no miss and alpha - 1 for a miss. G_0 counts the calibration rows, 100 at least, as
-    rows that were judged already. Because a lies between 0 and 1, no step size has to be chosen.
+    rows that were judged already. Because a lies between 0 and 1, no step size has to be chosen. If up to d rows waited
+    at once, steps are shorter by sqrt(d): longer ones would overshoot before their effect is seen.
     """
 
     word = "scale-free"
@@ -42,10 +43,11 @@ class ScaleFree(OnlineRule):
     def limits(self, alpha: Fraction, tally: Tally, state: State) -> tuple[float, float]:
         """Return how far the level can go, 1 + first step x most_waiting, divided by the last step.
 
+        w rows that waited when the level left [0, 1] move it by at most w / sqrt(w) of the first step without waiting.
         Because steps shrink, the sum of g_t is a difference of two averages of levels, divided by the last step
         (Angelopoulos, Barber & Bates 2024).
         """
-        reach = 1 + step(alpha, Tally(), state[1]) * tally.most_waiting
+        reach = 1 + step(alpha, Tally(most_waiting=tally.most_waiting), state[1]) * tally.most_waiting
         most = reach / step(alpha, tally, state[1])
         return most, most
 
@@ -65,4 +67,4 @@ def step(alpha: Fraction, tally: Tally, begun_with: float) -> float:
     share = float(alpha)
     squares = begun_with * share * (1 - share)
     squares += tally.misses * (1 - share) ** 2 + (tally.judged - tally.misses) * share**2
-    return REACH / math.sqrt(squares)
+    return REACH / math.sqrt(squares * tally.most_waiting)
