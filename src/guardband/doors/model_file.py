@@ -218,7 +218,9 @@ def load_to_predict(path: str | os.PathLike[str], device: str = "auto") -> Table
 
     scikit-learn takes as long to load as torch. ``IntervalRegressor.restored`` makes of it what ``load`` returns.
     """
-    found: TableModel | BandCalibrator = _load(path, {}, None, None, device)
+    found: Any = _load(path, {}, None, None, device)
+    if not isinstance(found, TableModel | BandCalibrator):
+        raise ModelFileError(f"{path} holds no model of tables: use it in Python, by gb.load.")
     return found
 
 

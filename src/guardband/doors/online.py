@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import re
 from collections.abc import Iterable
 from os import PathLike
 from typing import Any, Literal
@@ -238,8 +239,7 @@ class OnlineCalibrator:
     @property
     def meaning(self) -> str:
         """What scores and predictions are measured in, in words that two calibrators share if their states fit."""
-        target = self._model.target
-        return f"{self._model.score!r} of {target.transform if isinstance(target.transform, str) else 'y'}"
+        return re.sub(r" at 0x[0-9a-f]+", "", f"{self._model.score} of {self._model.target.transform or 'y'}")
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the state to one file, which appears whole or not at all. The model is not in it.

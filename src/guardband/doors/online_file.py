@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import asdict, is_dataclass
 from typing import Any
@@ -38,7 +37,7 @@ def save_online(online: OnlineCalibrator, path: str | os.PathLike[str]) -> None:
         "options": asdict(rule) if is_ours and is_dataclass(rule) else {},
         "arguments": online.arguments | {"method": method.name if known else CUSTOM},
         "alpha": plain(stream.alpha),
-        "meaning": _meaning(online),
+        "meaning": online.meaning,
         "has_model": online.has_model,
         "tally": asdict(stream.tally),
         "n_calibration": stream.n_calibration,
@@ -96,7 +95,7 @@ def restored_online(
     )
     own_rule = rule or RULES[entries["rule"]](**entries["options"])
     online = OnlineCalibrator(own_rule, alpha=rich(entries["alpha"]), model=model, **shown)
-    if _meaning(online) != entries["meaning"]:
+    if online.meaning != entries["meaning"]:
         raise ModelFileError("its scores are of another kind of model: pass a model with the same method and transform")
     _restore(online, entries, tensors)
     return online
@@ -123,7 +122,3 @@ def _restore(online: OnlineCalibrator, entries: Mapping[str, Any], tensors: Mapp
     stream.past, stream.state, stream.tally = PastScores(window, past.tolist()), tuple(state.tolist()), tally
     stream.n_calibration, stream.given = entries["n_calibration"], entries["given"]
     stream.waiting = dict(zip(keys, map(tuple, waiting.tolist()), strict=True))
-
-
-def _meaning(online: OnlineCalibrator) -> str:
-    return re.sub(r" at 0x[0-9a-f]+", "", online.meaning)

@@ -60,4 +60,6 @@ class PastScores:
 
     def copy(self) -> PastScores:
         """Return the same scores, to which others can be added."""
-        return PastScores(self.window, self._in_time)
+        out = PastScores(self.window)
+        out._in_time, out._in_size = self._in_time.copy(), self._in_size.copy()
+        return out
