@@ -253,7 +253,7 @@ def test_any_fitted_model_and_bands_from_anywhere_start_from_their_calibration_r
 def test_a_calibrated_network_starts_from_rows_that_are_brought():
     torch.manual_seed(0)
     net = torch.nn.Sequential(torch.nn.Linear(2, 8), gb.nn.TripleHead(8))
-    x, y = torch.randn(300, 2), torch.randn(300)
+    x, y = torch.randn(1500, 2), torch.randn(1500)  # more rows than the network sees at once
     guarded = gb.calibrate(net, (x[:200], y[:200]))
     online = gb.OnlineCalibrator("aci", model=guarded)
     assert online.certificate.whole_line
@@ -262,7 +262,9 @@ def test_a_calibrated_network_starts_from_rows_that_are_brought():
     np.testing.assert_allclose(found.lower, own[:, 0], rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(found.upper, own[:, 2], rtol=1e-5, atol=1e-6)
     online.update(y[200:])
-    assert online.certificate.promise.judged == 100
+    assert online.certificate.promise.judged == 1300
+    with pytest.raises(TypeError, match="x must be a tensor, or a tuple or mapping of tensors, found str"):
+        online.predict_interval("rows")
 
 
 def test_groups_tails_and_two_voices_are_refused(table):

@@ -18,17 +18,16 @@ from guardband.bands.intervals import Intervals
 from guardband.bands.levels import Level, Levels
 from guardband.bands.predicted import Predicted, PredictedInterval
 from guardband.bands.promise import Side
+from guardband.calibration.online.keys import Key, plain_keys
 from guardband.calibration.online.registry import rule_named
 from guardband.calibration.online.rule import OnlineRule
-from guardband.calibration.online.stream import Key, Stream, as_scored
-from guardband.calibration.rule import Rule
+from guardband.calibration.online.stream import Stream, as_scored
 from guardband.data.table import as_array
-from guardband.data.target import Target, read_target
+from guardband.data.target import read_target
 from guardband.doors.band_columns import brought, with_axes
 from guardband.doors.bands import SWAP, refuse_faults
-from guardband.doors.online_model import OnlineModel, online_model, score_of
-from guardband.methods.method import Method, Request
-from guardband.methods.registry import method_named
+from guardband.doors.online_model import of_method, online_model
+from guardband.methods.method import Method
 
 Array = NDArray[np.float64]
 
@@ -92,7 +91,7 @@ class OnlineCalibrator:
         if crossing not in ("raise", "sort"):
             raise ValueError(f"crossing must be 'raise' or 'sort', found {crossing!r}.")
         self.rule, self._crossing = rule_named(rule), crossing
-        self._model = _of_bands(method, side) if model is None else online_model(model)
+        self._model = of_method(method, side) if model is None else online_model(model)
         self.has_model = model is not None
         if model is not None and (method is not None or side is not None):
             raise ValueError("method and side are those of the model. Remove them.")
@@ -206,7 +205,7 @@ class OnlineCalibrator:
         if keys is None:
             own = self.stream.oldest(len(values))
         else:
-            own = _plain_keys(keys)
+            own = plain_keys(keys)
             if len(own) != len(values):
                 raise ValueError(f"y must have one true value for each of {len(own)} keys, found {len(values)}.")
         self.stream.need(own)
@@ -223,7 +222,7 @@ class OnlineCalibrator:
         keys : sequence of int or str
             The rows whose true values will never arrive.
         """
-        self.stream.discard(_plain_keys(keys))
+        self.stream.discard(plain_keys(keys))
         return self
 
     @property
@@ -309,7 +308,7 @@ class OnlineCalibrator:
 
     def _given(self, predicted: Predicted, keys: Iterable[Key] | None, input_names: tuple[str, ...] = ()) -> Intervals:
         certificate = self.certificate
-        own, lower, upper = self.stream.expect(predicted, None if keys is None else _plain_keys(keys))
+        own, lower, upper = self.stream.expect(predicted, None if keys is None else plain_keys(keys))
         ends = self._model.target.to_units(lower, predicted.point[0, 0], upper)
         index = np.array(own, dtype=np.int64 if all(isinstance(key, int) for key in own) else object)
         return Intervals(*ends, self._levels.floats[0], certificate, index, input_names)
@@ -344,22 +343,3 @@ class OnlineCalibrator:
         predicted, names = self._model.predict(X)
         refuse_faults(predicted)
         return as_scored(self._model.score, predicted), names
-
-
-def _of_bands(method: str | Method | None, side: Side | None) -> OnlineModel:
-    """Return the score of a method, for predictions that are brought."""
-    own, request = method_named(method or "conf-nn"), Request.of(side=side or "both")
-    own.check(request)
-    rule: Rule = own.rule(request)
-    return OnlineModel(own.name, score_of(rule), request.levels, Target(None, None, None), np.empty(0), None)
-
-
-def _plain_keys(keys: Iterable[Any]) -> list[Key]:
-    """Return keys as whole numbers and text, which a file can hold."""
-    own = keys if isinstance(keys, list | tuple) else np.asarray(keys).tolist()
-    out: list[Key] = []
-    for key in own if isinstance(own, list | tuple) else [own]:
-        if isinstance(key, bool) or not isinstance(key, numbers.Integral | str):
-            raise TypeError(f"A key must be a whole number or text, found {key!r}. Use str(...) for other kinds.")
-        out.append(key if isinstance(key, str) else int(key))
-    return out

@@ -10,12 +10,15 @@ import numpy as np
 
 from guardband.bands.levels import Levels
 from guardband.bands.predicted import Predicted
+from guardband.bands.promise import Side
 from guardband.calibration.conformal import Conformal
 from guardband.calibration.rule import Rule
 from guardband.calibration.score import Score
 from guardband.calibration.sided import Sided
 from guardband.calibration.summary import Array
 from guardband.data.target import Target
+from guardband.methods.method import Method, Request
+from guardband.methods.registry import method_named
 
 SCORED = '"conf-nn", "conf-fw", "cqr" or "cqr-r"'
 
@@ -83,3 +86,11 @@ def score_of(rule: Rule) -> Score:
     if not isinstance(rule, Conformal):
         raise ValueError(f'method="{rule.method}" has no score that an online rule could follow. Use {SCORED}.')
     return rule.score
+
+
+def of_method(method: str | Method | None, side: Side | None) -> OnlineModel:
+    """Return the score of a method, for predictions that are brought."""
+    own, request = method_named(method or "conf-nn"), Request.of(side=side or "both")
+    own.check(request)
+    rule: Rule = own.rule(request)
+    return OnlineModel(own.name, score_of(rule), request.levels, Target(None, None, None), np.empty(0), None)

@@ -12,14 +12,12 @@ import numpy as np
 
 from guardband.bands.predicted import Predicted, PredictedInterval, PredictedPoint
 from guardband.bands.promise import Promise, Side
+from guardband.calibration.online.keys import Key, refuse_repeated
 from guardband.calibration.online.past_scores import PastScores
 from guardband.calibration.online.rule import OnlineRule, State, Tally
 from guardband.calibration.score import OneSide, Score
 from guardband.calibration.summary import Array
 from guardband.words import listed
-
-Key = int | str
-"""What a row is called: its number, or what the user calls it."""
 
 
 class Stream:
@@ -145,14 +143,6 @@ def ends(score: Score, predicted: Predicted, threshold: float) -> tuple[Array, A
         low, high = (np.where(np.isfinite(end), point, end) for end in (low, high))
     low, high = np.where(point < low, point, low), np.where(point > high, point, high)
     return low[0, 0], high[0, 0]
-
-
-def refuse_repeated(keys: Sequence[Key]) -> None:
-    """Raise if a key occurs twice."""
-    if len(set(keys)) < len(keys):
-        seen: set[Key] = set()
-        twice = [key for key in keys if key in seen or seen.add(key)]  # type: ignore[func-returns-value]
-        raise ValueError(f"The key {listed(twice)} occurs more than once. Name each row once.")
 
 
 def _with_parts(parts: Array) -> Predicted:
