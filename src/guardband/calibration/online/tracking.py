@@ -67,11 +67,14 @@ def _allowed(tally: Tally) -> float:
 
 def _spread(alpha: Fraction, center: float, past: PastScores) -> float:
     """Return the interquartile range; if scores are tied, how far the level's quantile lies from the smallest."""
-    n = len(past)
-    first, third, top = (
-        past.smallest(max(1, min(n, marginal_rank(level, n)))) for level in (Fraction(1, 4), Fraction(3, 4), 1 - alpha)
-    )
-    for found in (third - first, top - past.smallest(1), abs(center)):
-        if 0 < found < math.inf:
-            return found
-    return 0.0
+    spread = _quantile(past, Fraction(3, 4)) - _quantile(past, Fraction(1, 4))
+    if not 0 < spread < math.inf:
+        spread = _quantile(past, 1 - alpha) - past.smallest(1)
+    if not 0 < spread < math.inf:
+        spread = abs(center)
+    return spread if spread < math.inf else 0.0
+
+
+def _quantile(past: PastScores, level: Fraction) -> float:
+    """Return the score of the level's rank, the largest if there are too few."""
+    return past.smallest(max(1, min(len(past), marginal_rank(level, len(past)))))
