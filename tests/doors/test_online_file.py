@@ -45,7 +45,7 @@ def test_a_loaded_state_goes_on_as_if_nothing_had_happened(tmp_path, rule, optio
 
 
 def test_a_state_is_saved_and_loaded_before_anything_happened(tmp_path):
-    gb.OnlineCalibrator("tracking").save(tmp_path / "state")
+    gb.OnlineCalibrator("tracking", window=np.int64(50)).save(tmp_path / "state")
     assert isinstance(gb.load(tmp_path / "state"), gb.OnlineCalibrator)
 
 

@@ -101,18 +101,18 @@ class OnlineCalibrator:
             raise ValueError(
                 f"An OnlineCalibrator takes one confidence level, found {levels.confidence_level}. Make one for each."
             )
-        self.arguments: dict[str, Any] = {
-            "method": method or "conf-nn",
-            "side": side or "both",
-            "window": window,
-            "crossing": crossing,
-        }
         self._levels = Levels(levels.values, scalar=True)
         share = 1 - levels.values[0]
         needed = math.ceil((1 - share) / share)
         if window is not None and (not isinstance(window, numbers.Integral) or window < needed):
             raise ValueError(f"window must be a number of rows, {needed} or more at this level, found {window!r}.")
-        self.stream = Stream(self.rule, self._model.score, share, window)
+        self.arguments: dict[str, Any] = {
+            "method": method or "conf-nn",
+            "side": side or "both",
+            "window": None if window is None else int(window),
+            "crossing": crossing,
+        }
+        self.stream = Stream(self.rule, self._model.score, share, self.arguments["window"])
         if len(self._model.scores):
             self.stream.start(self._model.scores)
 
@@ -209,9 +209,9 @@ class OnlineCalibrator:
             if len(own) != len(values):
                 raise ValueError(f"y must have one true value for each of {len(own)} keys, found {len(values)}.")
         self.stream.need(own)
-        numbers_ = read_target(values, len(values))
-        self._model.target.to_work(numbers_)  # which refuses what the model was told cannot be
-        self.stream.judge(own, lambda predicted: self._scores(predicted, numbers_))
+        truth = read_target(values, len(values))
+        self._model.target.to_work(truth)  # which refuses what the model was told cannot be
+        self.stream.judge(own, lambda predicted: self._scores(predicted, truth))
         return self
 
     def discard(self, keys: Iterable[Key]) -> OnlineCalibrator:
