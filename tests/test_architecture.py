@@ -30,6 +30,7 @@ PUBLIC = {
     *(
         "IntervalRegressor",
         "BandCalibrator",
+        "OnlineCalibrator",
         "calibrate",
         "choose",
         "Choice",

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from guardband.doors.guarded_model import GuardedModel as GuardedModel
     from guardband.doors.model_file import load as load
     from guardband.doors.network import GuardedNetwork as GuardedNetwork
+    from guardband.doors.online import OnlineCalibrator as OnlineCalibrator
     from guardband.doors.replace import with_intervals as with_intervals
     from guardband.doors.table import IntervalRegressor as IntervalRegressor
     from guardband.doors.train import train as train
@@ -74,6 +75,7 @@ _HOME = {
     "ModelFileError": "guardband.exceptions",
     "Monitor": "guardband.monitor.monitor",
     "NetworkSpec": "guardband.methods.method",
+    "OnlineCalibrator": "guardband.doors.online",
     "OverlapError": "guardband.exceptions",
     "Predicted": "guardband.bands.predicted",
     "Promise": "guardband.bands.promise",

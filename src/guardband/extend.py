@@ -3,6 +3,7 @@
 from guardband.bands.law import Expectation as Expectation
 from guardband.bands.law import Law as Law
 from guardband.bands.levels import Levels as Levels
+from guardband.bands.long_run_promise import LongRunPromise as LongRunPromise
 from guardband.bands.predicted import Context as Context
 from guardband.bands.predicted import Predicted as Predicted
 from guardband.bands.predicted import PredictedGaussian as PredictedGaussian
@@ -13,11 +14,19 @@ from guardband.bands.promise import Promise as Promise
 from guardband.bands.rank_promise import MarginalPromise as MarginalPromise
 from guardband.bands.rank_promise import PacPromise as PacPromise
 from guardband.bands.rank_promise import RankPromise as RankPromise
+from guardband.bands.recent_promise import RecentPromise as RecentPromise
 from guardband.calibration.conformal import Conformal as Conformal
 from guardband.calibration.cut import Cut as Cut
 from guardband.calibration.cut import MarginalCut as MarginalCut
 from guardband.calibration.cut import PacCut as PacCut
 from guardband.calibration.cut import RankCut as RankCut
+from guardband.calibration.online.aci import AdaptiveLevel as AdaptiveLevel
+from guardband.calibration.online.past_scores import PastScores as PastScores
+from guardband.calibration.online.recent import Recent as Recent
+from guardband.calibration.online.rule import OnlineRule as OnlineRule
+from guardband.calibration.online.rule import Tally as Tally
+from guardband.calibration.online.scale_free import ScaleFree as ScaleFree
+from guardband.calibration.online.tracking import Tracking as Tracking
 from guardband.calibration.rule import Calibration as Calibration
 from guardband.calibration.rule import Rule as Rule
 from guardband.calibration.score import Additive as Additive

@@ -179,7 +179,7 @@ def rows_named(rows: NDArray[np.intp] | Sequence[int], most: int = 5) -> str:
     return f"{'row' if len(rows) == 1 else 'rows'} {_few([str(row) for row in rows[:most]], len(rows))}"
 
 
-def listed(names: Sequence[str], most: int = 5) -> str:
+def listed(names: Sequence[object], most: int = 5) -> str:
     """Return names in quotes, the last ones only counted if they are many.
 
     >>> listed(["a", "b"]), listed("abc", most=2)

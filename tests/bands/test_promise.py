@@ -10,10 +10,12 @@ import pytest
 import guardband as gb
 from guardband.bands.kept_promise import KeptPromise
 from guardband.bands.law import Expectation, Law
+from guardband.bands.long_run_promise import LongRunPromise
 from guardband.bands.parted_promise import PartedPromise
 from guardband.bands.promise import NoPromise, Part, Promise
 from guardband.bands.rank_promise import MarginalPromise, OverlapPromise, PacPromise
 from guardband.bands.ranks import coverage_bound
+from guardband.bands.recent_promise import RecentPromise
 from guardband.bands.weighted_promise import EstimatedPromise, WeightedPromise
 from promised import promise
 
@@ -63,6 +65,15 @@ MADE |= {
     "estimated": EstimatedPromise(**WEIGHTED, **ESTIMATED, unlike=0),
     "estimated, with rows unlike others": EstimatedPromise(**WEIGHTED, **ESTIMATED, unlike=12),
 }
+ONLINE = WHOLE | {"judged": 1200, "misses": 118}
+LONG_RUN = ONLINE | {"rule": "aci", "most_waiting": 1, "most_short": 180.1, "most_over": 20.9}
+MADE |= {
+    "long-run": LongRunPromise(**LONG_RUN),
+    "long-run, one side, late": LongRunPromise(**LONG_RUN | {"most_waiting": 24, "of_side": "upper"}),
+    "long-run, nothing judged": LongRunPromise(**LONG_RUN | {"judged": 0, "misses": 0}),
+    "recent": RecentPromise(**ONLINE, half_life=300.0),
+    "recent, nothing judged": RecentPromise(**ONLINE | {"judged": 0, "misses": 0}, half_life=300.0, of_side="lower"),
+}
 EVERY = pytest.mark.parametrize("own", MADE.values(), ids=MADE)
 EXACT = [own for own in MADE.values() if own.binding and own.is_bound_known and not own.is_parted]
 BINDING = pytest.mark.parametrize("own", EXACT)
@@ -75,6 +86,7 @@ def through_json(own):
 def test_every_kind_of_ours_is_tried():
     ours = {kind for kind, own in Promise.kinds.items() if own.__module__.startswith("guardband.")}
     kinds = {"none", "marginal", "pac", "pav", "overlap", "parts", "kept", "weighted", "estimated"}
+    kinds |= {"long-run", "recent"}
     assert {own.kind for own in MADE.values()} == ours == kinds
 
 

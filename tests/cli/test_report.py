@@ -17,6 +17,15 @@ def test_a_folder_that_is_no_run_and_a_file_that_is_no_model_are_one_line(comman
     assert "no guardband model" in command("report", tmp_path / "m.guardband").complaint
 
 
+def test_the_state_of_an_online_rule_is_for_python(command, tmp_path):
+    gb.OnlineCalibrator().save(tmp_path / "state")
+    csv.write_csv(small_table(20, seed=5), tmp_path / "new.csv")
+    for call in (("report",), ("audit", tmp_path / "new.csv", "-t", "price"), ("predict", tmp_path / "new.csv")):
+        said = command(call[0], tmp_path / "state", *call[1:])
+        assert said.code == 2
+        assert "holds the state of an OnlineCalibrator, which only Python uses: gb.load(path)" in said.complaint
+
+
 def test_a_model_that_was_saved_in_python_has_a_page_of_its_promise(command, small_model, tmp_path):
     said = command("report", small_model.model_path, "-o", tmp_path / "page.html")
     assert said.out == f"Page: {tmp_path / 'page.html'}\n"

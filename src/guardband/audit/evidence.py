@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -29,6 +29,7 @@ from guardband.data.used_rows import UsedRows
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
+ScoreAt = Callable[[NDArray[np.bool_], Array], Array | None]
 
 GRID = tuple(Fraction(hundredths, 100) for hundredths in range(50, 100))
 """The levels of the calibration curve, besides those that are promised."""
@@ -127,7 +128,11 @@ class Evidence:
             intervals=calibrated.intervals(ends, index=table.index, input_names=table.names),
             certificate=calibrated.certificate,
             inputs=inputs,
-            scores=_scores(calibrated, target, predicted, context, response),
+            scores=scores_of(
+                target,
+                response,
+                lambda rows, own: calibrated.rule.scores(predicted.rows(rows), own, context.rows(rows)),
+            ),
             calibration_scores=calibrated.rule.calibration_scores(calibrated.summary),
             group=columns[0],
             time=columns[1],
@@ -272,21 +277,22 @@ class Evidence:
         return lower, upper
 
 
-def _scores(calibrated: Calibrated, target: Target, predicted: Predicted, context: Context, y: Array) -> Array | None:
-    """Return the scores, infinite for a target that the model was told cannot be; None where the rule does not rank."""
+def scores_of(target: Target, y: Array, score_at: ScoreAt) -> Array | None:
+    """Return the scores, infinite for a target that the model was told cannot be; None where the rule does not rank.
+
+    ``score_at`` scores some of the rows, given which and their true values in work units.
+    """
     if not target.whole:
-        return _scores_at(calibrated, target, predicted, context, y)
+        return _scores_at(target, y, score_at)
     # An interval with whole ends contains y exactly if it contains both whole numbers around y.
-    below, above = (_scores_at(calibrated, target, predicted, context, around(y)) for around in (np.floor, np.ceil))
+    below, above = (_scores_at(target, around(y), score_at) for around in (np.floor, np.ceil))
     return None if below is None or above is None else np.maximum(below, above)
 
 
-def _scores_at(
-    calibrated: Calibrated, target: Target, predicted: Predicted, context: Context, y: Array
-) -> Array | None:
+def _scores_at(target: Target, y: Array, score_at: ScoreAt) -> Array | None:
     possible = target.possible(y)
     own = target.to_work(y[possible]) if possible.any() else y[possible]
-    found = calibrated.rule.scores(predicted.rows(possible), own, context.rows(possible))
+    found = score_at(possible, own)
     if found is None:
         return None
     scores = np.full(len(y), np.inf)

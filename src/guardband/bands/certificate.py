@@ -6,7 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from guardband.bands import kept_promise, parted_promise, pav_promise, rank_promise, weighted_promise  # noqa: F401  their kinds are known once they are loaded
+from guardband.bands import (  # noqa: F401  their kinds are known once they are loaded
+    kept_promise,
+    long_run_promise,
+    parted_promise,
+    pav_promise,
+    rank_promise,
+    recent_promise,
+    weighted_promise,
+)
 from guardband.bands.group_line import GroupLine
 from guardband.bands.promise import DELTA, Part, Promise
 
@@ -39,7 +47,7 @@ class Certificate:
 
     @property
     def kind(self) -> str:
-        """Which promise: ``"marginal"``, ``"pac"``, ``"pav"``, ``"none"``, or one of your own."""
+        """Which promise: ``"marginal"``, ``"pac"``, ``"pav"``, ``"long-run"``, ``"none"``, or one of your own."""
         return self.promise.guarantee
 
     @property

@@ -62,8 +62,11 @@ def _figures(certificate: Certificate) -> list[tuple[str, list[str]]]:
     if promise.binding:
         delta = DELTA if promise.delta is None else promise.delta
         bounds = promise.coverage_bound(delta)
-        out.append(("Expected coverage", _each(_at_least, promise.expected_coverage())))
-        out.append((f"Coverage, with {confidence_name(delta)} confidence", _each(_at_least, bounds)))
+        if promise.is_of_new_rows:
+            out.append(("Expected coverage", _each(_at_least, promise.expected_coverage())))
+            out.append((f"Coverage, with {confidence_name(delta)} confidence", _each(_at_least, bounds)))
+        else:
+            out.append(("Coverage of rows so far", _each(_at_least, bounds)))
         out.append(("Assumes", [certificate.assumption]))
     if any(promise.whole_line):
         out.append(("Intervals are", ["infinite" if whole else "finite" for whole in promise.whole_line]))

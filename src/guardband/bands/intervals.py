@@ -219,7 +219,7 @@ class Intervals:
         """Return true values as numbers, ``(n,)``; refuse the rows of these intervals in another order."""
         names = getattr(y, "index", None) if hasattr(y, "iloc") else None
         if names is not None and self.index is not None and len(names) == len(self.index):
-            is_same = names.equals(self.index)
+            is_same = np.array_equal(names, self.index)
             if not is_same and names.is_unique and names.isin(self.index).all():
                 raise ValueError("y has the rows of these intervals in another order. Pass y.loc[bands.index].")
         values = np.asarray(y, dtype=np.float64)

@@ -54,6 +54,8 @@ class Promise(ABC):
     binding: ClassVar[bool] = True
     """Whether anything is promised at all."""
     assumption: ClassVar[str] = IDENTICAL
+    is_of_new_rows: ClassVar[bool] = True
+    """Whether its bounds are about new rows; otherwise they are about the rows that were judged so far."""
     kinds: ClassVar[dict[str, type[Promise]]] = {}
     confidence_level: tuple[float, ...]
     n_calibration: int

@@ -24,6 +24,10 @@ PYTHON_ONLY = {
         "{path} holds a network whose code only Python can bring: gb.load(path, network=...). On the command line, "
         "write its predictions to a table and use `guardband calibrate`."
     ),
+    "online": (
+        "{path} holds the state of an OnlineCalibrator, which only Python uses: gb.load(path). On the command line, "
+        "use a model or a rule."
+    ),
 }
 
 ADD = "Add {0}, or fit a model without {0}."

@@ -56,6 +56,9 @@ def _guarded(source: Path, certificate: Certificate | None) -> Guarded:
     from guardband.doors.file_format import read
     from guardband.doors.model_file import load
 
-    if certificate is not None and read(source)[0]["kind"] in PYTHON_ONLY:
+    kind = read(source)[0]["kind"]
+    if certificate is not None and kind in PYTHON_ONLY:
         return described_model(certificate)
+    if kind == "online":
+        raise ValueError(PYTHON_ONLY[kind].format(path=source))
     return cast(Guarded, load(source))

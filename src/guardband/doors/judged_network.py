@@ -17,7 +17,7 @@ from guardband.data.labelled_rows import column_target
 from guardband.data.table import Column, Table
 from guardband.doors.network_groups import labels_of
 from guardband.doors.tensor_prints import prints_of
-from guardband.training.inputs import Inputs, call, map_tensors, tensors_in
+from guardband.training.inputs import Inputs, call, map_tensors, rows_in
 
 if TYPE_CHECKING:
     from guardband.doors.network import GuardedNetwork
@@ -31,7 +31,7 @@ def evidence_of_network(
 ) -> Evidence:
     """Return rows with the intervals of a network, for an audit."""
     tensors = map_tensors(x, lambda t: t)
-    target = column_target(y, _rows_in(tensors))
+    target = column_target(y, rows_in(tensors))
     intervals = _intervals(guarded, tensors, len(target), batch_size)
     columns = _columns(tensors, intervals)
     table = Table(tuple(Column(name, own) for name, own in columns.items()), len(target))
@@ -68,13 +68,6 @@ def _intervals(guarded: GuardedNetwork, x: Inputs, n: int, batch_size: int) -> I
         parts.append(call(guarded, batch).double().cpu())
     level = guarded.certificate.confidence_level
     return intervals_of(torch.cat(parts), level, guarded.certificate)
-
-
-def _rows_in(x: Inputs) -> int:
-    found = tensors_in(x)
-    if not found:
-        raise TypeError(f"x must be a tensor, or a tuple or mapping of tensors, found {type(x).__name__}.")
-    return len(found[0])
 
 
 def _columns(x: Inputs, intervals: Intervals) -> dict[str, NDArray[np.float64]]:

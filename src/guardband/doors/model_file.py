@@ -46,6 +46,7 @@ from guardband.doors.model_checks import (
 )
 from guardband.doors.network import GuardedNetwork, read_arguments
 from guardband.doors.network_groups import NetworkGroups
+from guardband.doors.online_file import restored_online
 from guardband.doors.stored_calibration import (
     SUMMARY,
     calibration_entries,
@@ -158,7 +159,7 @@ def load(
     target_transform: Functions | None = None,
     device: str = "auto",
 ) -> Any:
-    """Return a saved model: an ``IntervalRegressor``, a ``BandCalibrator``, or what ``calibrate`` returned.
+    """Return what was saved: an ``IntervalRegressor``, a calibrator, or what ``calibrate`` returned.
 
     A file holds no code. Whatever was your own when you saved the model, pass it again.
 
@@ -168,7 +169,8 @@ def load(
         The file to read.
     model : object, default None
         The model of another library, if the file holds its calibration. If all its columns are numbers, guardband
-        compares its predictions for a few made-up rows, and refuses another model than the calibrated one.
+        compares its predictions for a few made-up rows, and refuses another model than the calibrated one. Also the
+        model of an ``OnlineCalibrator``.
     residuals : (X, y), default None
         The rows given as ``residuals`` to ``calibrate``, if there were any.
     network : torch.nn.Module, sequence of these, or function, default None
@@ -193,7 +195,7 @@ def load(
 
     Returns
     -------
-    IntervalRegressor, GuardedNetwork or GuardedModel
+    IntervalRegressor, GuardedNetwork, GuardedModel, BandCalibrator or OnlineCalibrator
         The model, with its certificate.
 
     Raises
@@ -216,7 +218,9 @@ def load_to_predict(path: str | os.PathLike[str], device: str = "auto") -> Table
 
     scikit-learn takes as long to load as torch. ``IntervalRegressor.restored`` makes of it what ``load`` returns.
     """
-    found: TableModel | BandCalibrator = _load(path, {}, None, None, device)
+    found: Any = _load(path, {}, None, None, device)
+    if not isinstance(found, TableModel | BandCalibrator):
+        raise ModelFileError(f"{path} holds no model of tables: use it in Python, by gb.load.")
     return found
 
 
@@ -228,6 +232,8 @@ def _load(path: str | os.PathLike[str], brought: Mapping[str, Any], model: Any, 
     try:
         if entries["kind"] == "network":
             return _network(entries, tensors, brought)
+        if entries["kind"] == "online":
+            return restored_online(entries, tensors, model, method=brought.get("method"))
         if entries["kind"] == "model":
             return restored(entries, tensors, _arguments(entries["arguments"], brought), model, residuals, weights)
         if model is not None or residuals is not None:

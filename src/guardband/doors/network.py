@@ -35,10 +35,12 @@ from guardband.doors.weights import Weighting, weighted
 from guardband.exceptions import RepeatedRowsWarning, warn
 from guardband.methods.registry import method_named
 from guardband.nn.calibration_arrays import CalibrationArrays, stacked_ends
-from guardband.training.inputs import Inputs, call, map_tensors, split_target
+from guardband.training.inputs import Inputs, call, map_tensors, rows_in, split_target
 
 if TYPE_CHECKING:
     from guardband.audit.audit import Audit
+
+ROWS_AT_A_TIME = 1024
 
 
 class GuardedNetwork(nn.Module):
@@ -203,6 +205,25 @@ class GuardedNetwork(nn.Module):
             evidence = evidence_of_network(self, x, y, group=group, time=time, batch_size=batch_size)
         model = described_model(self.certificate, ("Network", type(self.networks[0]).__name__))
         return write_report(document(model, evidence, significance, Heading(title, author, unit)), Path(path))
+
+    @property
+    def rule(self) -> Rule:
+        """The rule that turns predictions into intervals."""
+        return self._rule
+
+    def predicted(self, x: Inputs) -> Predicted:
+        """Return what the network predicts before calibration, in double precision.
+
+        Parameters
+        ----------
+        x : tensor, tuple or mapping of tensors
+            Inputs of rows, as the network takes them.
+        """
+        networks, n = list(self.networks), rows_in(x)
+        starts = range(0, n, ROWS_AT_A_TIME)
+        batches = [map_tensors(x, itemgetter(slice(at, at + ROWS_AT_A_TIME))) for at in starts]
+        found = [_predicted(networks, self._outputs, own, rows_in(own)) for own in batches]
+        return type(found[0])(*(np.concatenate(same, -1) for same in zip(*(own.parts for own in found), strict=True)))
 
     def on_its_device(self, tensor: Tensor) -> Tensor:
         """Return a tensor where the network is.

@@ -519,6 +519,38 @@ class RuleEntries(ModelEntries, tag="rule"):
     chosen: ChosenEntries | None = None
 
 
+class TallyEntries(Stored):
+    """A ``Tally``."""
+
+    judged: Count
+    misses: Count
+    most_waiting: Annotated[int, Meta(ge=1, le=2**53)]
+
+
+class OnlineArguments(Stored):
+    """The arguments of an ``OnlineCalibrator`` that are no rule, level or model."""
+
+    method: str
+    side: Literal["both", "lower", "upper"]
+    window: Annotated[int, Meta(ge=1, le=2**53)] | None
+    crossing: Literal["raise", "sort"]
+
+
+class OnlineEntries(ModelEntries, tag="online"):
+    """The state of an ``OnlineCalibrator``."""
+
+    rule: str
+    options: dict[str, Finite]
+    arguments: OnlineArguments
+    alpha: Exact
+    meaning: str
+    has_model: bool
+    tally: TallyEntries
+    n_calibration: Count
+    given: Count
+    keys: list[int | str]
+
+
 class Version(Struct):
     """Of the entries only what tells which version of guardband wrote them."""
 
@@ -533,7 +565,7 @@ def schema_of(text: str) -> int:
 
 def entries_of(text: str) -> dict[str, Any]:
     """Return entries in JSON that are what this version writes; others are a ``ValueError``."""
-    kinds = TableEntries | NetworkEntries | OtherModelEntries | RuleEntries
+    kinds = TableEntries | NetworkEntries | OtherModelEntries | RuleEntries | OnlineEntries
     entries: dict[str, Any] = to_builtins(_decoded(text, kinds))
     return entries
 

@@ -36,6 +36,14 @@ def tensors_in(inputs: Inputs) -> list[Tensor]:
     return found
 
 
+def rows_in(inputs: Inputs) -> int:
+    """Return the number of rows of a batch of inputs."""
+    found = tensors_in(inputs)
+    if not found:
+        raise TypeError(f"x must be a tensor, or a tuple or mapping of tensors, found {type(inputs).__name__}.")
+    return len(found[0])
+
+
 def split_target(item: Any, target: str) -> tuple[Inputs, Tensor]:
     """Return a batch as inputs and responses ``(n,)``: a pair ``(inputs, y)``, or a mapping that names them.
 

@@ -1,0 +1,1 @@
+"""Online rules: a threshold that moves with each true value that arrives."""
