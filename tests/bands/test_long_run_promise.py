@@ -24,7 +24,7 @@ def test_limits_are_shares_of_the_rows_judged_so_far():
 
 def test_it_says_what_it_promises_and_what_it_does_not():
     text = str(gb.Certificate("conf-nn", OWN, True))
-    assert "on the long run, at least 90% of rows fall inside their intervals" in text
+    assert "in the long run, at least 90% of rows fall inside their intervals" in text
     assert "80 were misses, which is 8.0%. So far this share cannot be below 6.0% or above 12.0%" in text
     assert "Not promised: coverage of the next row" in text
     assert "Assumes: nothing about the rows" in text
@@ -52,4 +52,4 @@ def test_recent_rows_promise_the_level_only_if_rows_do_not_change():
     assert own.coverage_bound(0.5) == pytest.approx((0.8,))
     text = str(gb.Certificate("conf-nn", own, True))
     assert "as long as rows do not change, at least 90% of new rows" in text
-    assert "Not promised: coverage if rows change, neither now nor on the long run" in text
+    assert "Not promised: coverage if rows change, neither now nor in the long run" in text

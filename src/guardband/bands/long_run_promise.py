@@ -1,4 +1,4 @@
-"""What follows from an online rule: the share of misses on the long run, on any sequence of rows."""
+"""What follows from an online rule: the share of misses in the long run, on any sequence of rows."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class LongRunPromise(Promise):
     def why_untestable(self) -> str:
         """Return why an audit cannot judge the promise, and what to do."""
         return (
-            "An online rule promises coverage of the rows that it judged itself, on the long run, and no coverage of "
+            "An online rule promises coverage of the rows that it judged itself, in the long run, and no coverage of "
             "other rows. Look at its certificate after each update."
         )
 
@@ -118,7 +118,7 @@ class LongRunPromise(Promise):
 
     def _sentence(self) -> str:
         return (
-            f"on the long run, at least {level_name(self.confidence_level[0])} of rows {INSIDE[self.side]}, whatever "
+            f"in the long run, at least {level_name(self.confidence_level[0])} of rows {INSIDE[self.side]}, whatever "
             "rows come and however they change."
         )
 

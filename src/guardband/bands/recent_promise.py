@@ -60,7 +60,7 @@ class RecentPromise(Promise):
         """Return why an audit cannot judge the promise, and what to do."""
         return (
             "Intervals by recent rows change with every row, and nobody knows the law of their coverage. For a promise "
-            'on the long run, use the rule "aci".'
+            'in the long run, use the rule "aci".'
         )
 
     def lines(self, method: str) -> list[str]:
@@ -73,7 +73,7 @@ class RecentPromise(Promise):
             f"rows. It started from {self.counted}.",
             f"Coverage: {count}{share}.",
             f"Assumes: {self.assumption}.",
-            "Not promised: coverage if rows change, neither now nor on the long run. For that, use the rule 'aci'.",
+            "Not promised: coverage if rows change, neither now nor in the long run. For that, use the rule 'aci'.",
         ]
 
     def headline(self, method: str) -> str:
@@ -84,7 +84,7 @@ class RecentPromise(Promise):
     def not_promised(self) -> list[str]:
         """Return what a reader might take for promised, and is not."""
         return [
-            'Any coverage if rows change, neither now nor on the long run. For that, use the rule "aci".',
+            'Any coverage if rows change, neither now nor in the long run. For that, use the rule "aci".',
             *MISSED_ROWS,
             "Narrow intervals or accurate predictions.",
         ]

@@ -39,7 +39,7 @@ class OnlineCalibrator:
 
     Use it if rows come in order of time and their source may change. ``transform`` gives new rows intervals, and
     ``update`` takes their true values when these arrive. On any sequence of rows, coverage approaches the confidence
-    level on the long run. ``certificate`` says how near it must be by now. Nothing is promised of a single row.
+    level in the long run. ``certificate`` says how near it must be by now. Nothing is promised of a single row.
 
     Parameters
     ----------
