@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from guardband.bands.levels import Levels
 from guardband.calibration.overlapping_groups import pattern_thresholds
 from guardband.calibration.summary import Array
+from guardband.data.group_sets import sets_of
 from guardband.data.grouping import NONE
 
 Codes = NDArray[np.integer[Any]]
@@ -26,8 +27,6 @@ ODD = -(2**51)
 """What a group adds to a pattern's number if no calibration row has it: whatever the others add, that is negative."""
 FEW_PATTERNS = 2**20
 """So many patterns have an entry each in a table; more are searched for."""
-EXACT = 2**24
-"""Single precision holds whole numbers below this."""
 ROWS_AT_A_TIME = 2**14
 FEW_ROWS = 2**11
 """So many rows mostly show all groups."""
@@ -101,13 +100,12 @@ class Patterns:
     def _keys(self, codes: Codes) -> Keys:
         """Return the same by numpy, a block of rows at a time, which stays in the cache."""
         out = np.empty(len(codes), dtype=np.int64)
-        one_each = self._has_one_group_each and self.number <= EXACT and codes.min(initial=0) >= NONE
-        place = self.place.astype(np.float32)
+        one_each = self._has_one_group_each and codes.min(initial=0) >= NONE
         table = np.where(self.digit < 0, ODD, self.digit * self.place[:, None])
         for first in range(0, len(codes), ROWS_AT_A_TIME):
             block, own = codes[first : first + ROWS_AT_A_TIME], out[first : first + ROWS_AT_A_TIME]
             if one_each:
-                own[:] = (block >= 0).astype(np.float32) @ place
+                own[:] = sets_of(block >= 0)  # as all digits are 0 or 1
             else:
                 own[:] = table[0].take(block[:, 0] + FIRST)
                 for j in range(1, block.shape[1]):

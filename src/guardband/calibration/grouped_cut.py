@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from guardband.bands.levels import Levels
 from guardband.bands.parted_promise import PartedPromise
@@ -23,6 +24,7 @@ from guardband.calibration.group_patterns import FIRST, Codes, Patterns
 from guardband.calibration.group_ranks import GroupScores
 from guardband.calibration.rule import Calibration, Remark
 from guardband.calibration.summary import Array
+from guardband.data.group_sets import ROWS_AT_A_TIME, Sets, codes_of, flags_of, is_sets
 from guardband.data.grouping import UNKNOWN
 from guardband.exceptions import DegenerateBandWarning
 from guardband.words import listed
@@ -117,6 +119,8 @@ class GroupedCut(Cut):
 
     def thresholds(self, arrays: dict[str, Any], context: Context, xp: Any = np) -> Any:
         """Return the threshold of each row, ``(n, L)``; a row of no group, or of an unknown one, has none."""
+        if is_sets(context.group):
+            return arrays["set_threshold"].take(context.group, axis=0)
         codes = _columns(context.group)
         if self.solves_patterns:
             return Patterns.from_arrays(arrays).thresholds(arrays["threshold"], codes, xp)
@@ -131,7 +135,25 @@ class GroupedCut(Cut):
     def completed(self, arrays: dict[str, Any], scores: Array, known: Context, new: Context, levels: Levels) -> None:
         """Add thresholds for patterns of rows that are not known yet."""
         if self.solves_patterns:
-            Patterns.from_arrays(arrays).add(arrays, scores, _columns(known.group), _columns(new.group), levels)
+            patterns = Patterns.from_arrays(arrays)
+            group = self._unknown(patterns, new.group) if is_sets(new.group) else new.group
+            patterns.add(arrays, scores, _columns(known.group), _columns(group), levels)
+
+    def prepared(self, arrays: dict[str, Any], context: Context) -> dict[str, Any]:
+        """Return the thresholds of every set of groups, if the rows say theirs by sets."""
+        if not is_sets(context.group):
+            return arrays
+        return {"set_threshold": self.thresholds(arrays, Context(group=self._every_set()))}
+
+    def _every_set(self) -> Codes:
+        return codes_of(flags_of(np.arange(2**self.columns, dtype=np.uint32), self.columns))
+
+    def _unknown(self, patterns: Patterns, sets: Sets) -> Codes:
+        """Return the different sets of new rows if not all are known; to ask that first takes half the time."""
+        every = self._every_set()
+        is_known = np.isin(patterns.keys(every), patterns.known)
+        blocks = (sets[first : first + ROWS_AT_A_TIME] for first in range(0, len(sets), ROWS_AT_A_TIME))
+        return every[:0] if all(is_known.take(own).all() for own in blocks) else every[np.unique(sets)]
 
     def _found(self, own: GroupScores, levels: Levels, chosen_after: bool) -> list[Calibration]:
         """Return what each group finds by itself.
