@@ -5,7 +5,8 @@ python benchmarks/groups/peers.py FOLDER/split.npz
 Reads the arrays that run.py wrote, and writes the bounds of the test rows beside them, as ``split-peers.npz``.
 MAPIE's ConditionalSplitConformalRegressor takes groups that overlap, and needs cvxpy (``pip install mapie cvxpy
 'numpy<2.4'``: with numpy 2.4 its scaled score fails). It solves a problem for each row, which depends on the groups of
-the row alone: it is asked once for each pattern of groups. crepes takes one set of bins: groups of several columns are every combination.
+the row alone: it is asked once for each pattern of groups. crepes takes one set of bins: groups of several columns are
+every combination.
 """
 
 from __future__ import annotations
