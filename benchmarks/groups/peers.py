@@ -3,8 +3,10 @@
 python benchmarks/groups/peers.py FOLDER/split.npz
 
 Reads the arrays that run.py wrote, and writes the bounds of the test rows beside them, as ``split-peers.npz``.
-MAPIE's ConditionalSplitConformalRegressor, which takes groups, needs cvxpy and is not
-run. crepes takes one set of bins: groups of several columns are every combination.
+MAPIE's ConditionalSplitConformalRegressor takes groups that overlap, and needs cvxpy (``pip install mapie cvxpy
+'numpy<2.4'``: with numpy 2.4 its scaled score fails). It solves a problem for each row, which depends on the groups of
+the row alone: it is asked once for each pattern of groups. crepes takes one set of bins: groups of several columns are
+every combination.
 """
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ from pathlib import Path
 
 import numpy as np
 from crepes import ConformalRegressor
+from mapie.conditional_conformal_prediction import ConditionalSplitConformalRegressor
+from mapie.conformity_scores import ResidualNormalisedScore
 from mapie.regression import ConformalizedQuantileRegressor, SplitConformalRegressor
 from sklearn.base import BaseEstimator, RegressorMixin
 
@@ -57,6 +61,30 @@ def mapie(given: Mapping[str, Array]) -> dict[str, Array]:
     return out
 
 
+def mapie_groups(given: Mapping[str, Array]) -> dict[str, Array]:
+    """Return MAPIE's bounds for groups, of one width and scaled by the network's widths; infinite if it finds none."""
+    bands = np.concatenate([given["calibration_bands"], given["test_bands"]], axis=1)
+    n, half = given["calibration_bands"].shape[1], (bands[2] - bands[0]) / 2
+    rows, out = np.arange(bands.shape[1])[:, None], {}
+    for key in (key for key in given if key.startswith("members|")):
+        members = given[key].astype(float)
+        _, one_each, pattern = np.unique(members[n:], axis=0, return_index=True, return_inverse=True)
+        for method, scale in (("conf-fw", np.ones_like(half)), ("conf-nn", half)):
+            score = ResidualNormalisedScore(Known(scale).fit(rows, half), prefit=True)
+            fitted = ConditionalSplitConformalRegressor(
+                lambda x, members=members: members[x[:, 0].astype(int)],
+                Known(bands[1]).fit(rows, half),
+                confidence_level=LEVEL,
+                conformity_score="absolute" if method == "conf-fw" else score,
+            )
+            fitted.conformalize(rows[:n], given["calibration_y"])
+            asked = n + one_each
+            ends = fitted.predict_interval(rows[asked])[1][:, :, 0]
+            reach = ((ends[:, 1] - ends[:, 0]) / 2 / scale[asked])[pattern.reshape(-1)] * scale[n:]
+            out[f"MAPIE|{method}|{key.split('|')[1]}"] = np.stack([bands[1, n:] - reach, bands[1, n:] + reach])
+    return out
+
+
 def crepes(given: Mapping[str, Array]) -> dict[str, Array]:
     """Return crepes' bounds: of one width, and scaled by the network's widths, for one bin and for bins by groups."""
     (low, point, high), (_, new_point, _) = given["calibration_bands"], given["test_bands"]
@@ -78,8 +106,9 @@ def main() -> None:
     path = Path(sys.argv[1])
     given = np.load(path)
     warnings.simplefilter("ignore")
-    versions = [f"{name} {importlib.metadata.version(name)}" for name in ("mapie", "crepes")]
-    np.savez(path.with_name(f"{path.stem}-peers.npz"), versions=versions, **mapie(given), **crepes(given))
+    versions = [f"{name} {importlib.metadata.version(name)}" for name in ("mapie", "cvxpy", "crepes")]
+    found = mapie(given) | mapie_groups(given) | crepes(given)
+    np.savez(path.with_name(f"{path.stem}-peers.npz"), versions=versions, **found)
 
 
 if __name__ == "__main__":

@@ -113,6 +113,8 @@ def _judge_peers(kept: dict[str, dict[str, Any]], python: Path, parts: Parts, gr
         codes = pd.factorize(both)[0]
         n = len(labels.calibration)
         given |= {f"calibration_bins|{labels.name}": codes[:n], f"test_bins|{labels.name}": codes[n:]}
+        columns = pd.concat([labels.calibration, labels.test], ignore_index=True)
+        given[f"members|{labels.name}"] = pd.get_dummies(columns).to_numpy(bool)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "split.npz"
         np.savez(path, **given)

@@ -96,6 +96,35 @@ def test_truth_in_several_columns_is_one_group_each_and_rows_of_none_have_no_int
     assert (np.isinf(rule.transform(None, twice_x(X), None, groups=members).width) == of_none).all()
 
 
+@pytest.mark.parametrize("options", [{}, {"guarantee": "pac"}, {"side": "upper"}, {"confidence_level": [0.8, 0.9]}])
+@pytest.mark.parametrize("absent", [None, 0])
+@pytest.mark.filterwarnings("ignore:The (intervals|upper bounds) are infinite")
+def test_many_rows_at_once_have_the_intervals_that_few_at_a_time_have(options, absent):
+    """Of many rows the sets of groups are numbered, and some are such as no calibration row has."""
+    rng = np.random.default_rng(3)
+    members, new = rng.random((N, 4)) < [0.6, 0.5, 0.5, 0.02], rng.random((20_000, 4)) < 0.5
+    if absent is not None:
+        members[:, absent] = False
+    point = rng.standard_normal(len(new))
+    rule = gb.BandCalibrator("cqr", **options)
+    rule.fit(twice_x(X) - 1, twice_x(X), twice_x(X) + 1, Y, groups=members)
+    whole = rule.transform(point - 1, point, point + 1, groups=new)
+    for first in range(0, 160, 16):  # as many rows as there are sets
+        rows = slice(first, first + 16)
+        few = rule.transform(point[rows] - 1, point[rows], point[rows] + 1, groups=new[rows])
+        np.testing.assert_array_equal(few.lower, whole.lower[rows])
+        np.testing.assert_array_equal(few.upper, whole.upper[rows])
+    assert 0 < np.isfinite(whole.upper[:160]).mean() < 1
+
+
+def test_the_mean_width_of_overlapping_groups_is_that_of_their_rows():
+    members = np.stack([X["x"] > 0, X["hour"] == 0, X["district"] == "far"], axis=1)
+    rule = gb.BandCalibrator("conf-fw").fit(None, twice_x(X), None, Y, groups=members)
+    widths = rule.transform(None, twice_x(X), None, groups=members).width
+    for line, own in zip(rule.certificate.groups, members.T, strict=True):
+        assert line.mean_width == pytest.approx(widths[own].mean(), rel=1e-12)
+
+
 def test_a_value_never_seen_is_infinite_or_pooled_and_a_missing_one_is_a_group_if_asked():
     holes = X.assign(district=X["district"].where(np.arange(N) % 5 > 0))
     odd = NEW.assign(district=["unheard of", None, *NEW["district"][2:]])

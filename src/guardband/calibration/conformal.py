@@ -106,21 +106,23 @@ class Conformal(Rule):
 
     def ends(self, predicted: Any, context: Context, arrays: dict[str, Any], xp: Any = np) -> Ends:
         """Return the intervals."""
-        if xp is np and len(predicted) > ROWS_AT_A_TIME:
-            return self._in_blocks(predicted, context, arrays)
+        if xp is not np:
+            return self._block(predicted, context, arrays, xp)
+        arrays = self.cut.prepared(arrays, context)
+        if len(predicted) <= ROWS_AT_A_TIME:
+            return self._block(predicted, context, arrays)
+        lower, upper = np.empty((2, len(predicted), len(self.levels)))
+        for first in range(0, len(predicted), ROWS_AT_A_TIME):  # a block stays in the cache
+            rows = slice(first, first + ROWS_AT_A_TIME)
+            lower[rows], _, upper[rows] = self._block(predicted.rows(rows), context.rows(rows), arrays)
+        return lower, predicted.point[0, 0], upper
+
+    def _block(self, predicted: Any, context: Context, arrays: dict[str, Any], xp: Any = np) -> Ends:
         thresholds = self.cut.thresholds(arrays, context, xp)
         if xp is not np and thresholds.ndim > 1:  # one for all rows is a number, which takes their precision by itself
             thresholds = thresholds.to(predicted.point.dtype)
         both = [self.score.interval(predicted, thresholds[..., i], xp) for i in range(len(self.levels))]
         lower, upper = (xp.stack([ends[0, 0] for ends in own], -1) for own in zip(*both, strict=True))
-        return lower, predicted.point[0, 0], upper
-
-    def _in_blocks(self, predicted: Any, context: Context, arrays: dict[str, Any]) -> Ends:
-        """Return the intervals of many rows a block at a time, which stays in the cache."""
-        lower, upper = np.empty((2, len(predicted), len(self.levels)))
-        for first in range(0, len(predicted), ROWS_AT_A_TIME):
-            rows = slice(first, first + ROWS_AT_A_TIME)
-            lower[rows], _, upper[rows] = self.ends(predicted.rows(rows), context.rows(rows), arrays)
         return lower, predicted.point[0, 0], upper
 
     def for_groups(self, names: tuple[str, ...], by: str = "", columns: int = 1) -> Conformal:

@@ -105,6 +105,18 @@ class Cut(ABC):
         """
         return
 
+    def prepared(self, arrays: dict[str, Any], context: Context) -> dict[str, Any]:
+        """Return what ``thresholds`` needs for blocks of these rows, such as a table that it looks up.
+
+        Parameters
+        ----------
+        arrays : dict of arrays
+            What calibration found, by name.
+        context : Context
+            What is known of the new rows.
+        """
+        return arrays
+
     def thresholds(self, arrays: dict[str, Any], context: Context, xp: Any = np) -> Any:
         """Return the largest score that is inside at each level, ``(L,)`` for all new rows or ``(n, L)`` for each.
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from guardband.bands.levels import Levels
 from guardband.calibration.overlapping_groups import pattern_thresholds
 from guardband.calibration.summary import Array
+from guardband.data.group_sets import MOST_BITS, sets_of
 from guardband.data.grouping import NONE
 
 Codes = NDArray[np.integer[Any]]
@@ -26,9 +27,7 @@ ODD = -(2**51)
 """What a group adds to a pattern's number if no calibration row has it: whatever the others add, that is negative."""
 FEW_PATTERNS = 2**20
 """So many patterns have an entry each in a table; more are searched for."""
-EXACT = 2**24
-"""Single precision holds whole numbers below this."""
-ROWS_AT_A_TIME = 2**14
+ROWS_AT_A_TIME, MANY_ROWS = 2**14, 2**16
 FEW_ROWS = 2**11
 """So many rows mostly show all groups."""
 
@@ -98,21 +97,20 @@ class Patterns:
             out = out + digits * self.place[j]
         return xp.where(odd, -1, out)
 
-    def _keys(self, codes: Codes) -> Keys:
+    def _keys(self, codes: Codes) -> Codes:
         """Return the same by numpy, a block of rows at a time, which stays in the cache."""
+        if self._has_one_group_each and codes.shape[1] <= MOST_BITS:
+            blocks = [codes[first : first + MANY_ROWS] for first in range(0, len(codes), MANY_ROWS)] or [codes]
+            if min(block.min(initial=0) for block in blocks) >= NONE:  # so that all digits are 0 or 1
+                return np.concatenate([sets_of(block >= 0) for block in blocks])
         out = np.empty(len(codes), dtype=np.int64)
-        one_each = self._has_one_group_each and self.number <= EXACT and codes.min(initial=0) >= NONE
-        place = self.place.astype(np.float32)
         table = np.where(self.digit < 0, ODD, self.digit * self.place[:, None])
         for first in range(0, len(codes), ROWS_AT_A_TIME):
             block, own = codes[first : first + ROWS_AT_A_TIME], out[first : first + ROWS_AT_A_TIME]
-            if one_each:
-                own[:] = (block >= 0).astype(np.float32) @ place
-            else:
-                own[:] = table[0].take(block[:, 0] + FIRST)
-                for j in range(1, block.shape[1]):
-                    own += table[j].take(block[:, j] + FIRST)
-                np.maximum(own, -1, out=own)
+            own[:] = table[0].take(block[:, 0] + FIRST)
+            for j in range(1, block.shape[1]):
+                own += table[j].take(block[:, j] + FIRST)
+            np.maximum(own, -1, out=own)
         return out
 
     @cached_property
@@ -151,7 +149,9 @@ class Patterns:
         if self.number > FEW_PATTERNS or keys.min(initial=0) < 0:
             every, own, counts = np.unique(keys, return_inverse=True, return_counts=True)
             return Occurring(every, counts, own)
-        counts = np.bincount(keys, minlength=self.number)
+        counts = np.zeros(self.number, dtype=np.intp)
+        for first in range(0, len(keys), MANY_ROWS):  # which are copied as large numbers
+            counts += np.bincount(keys[first : first + MANY_ROWS], minlength=self.number)
         every = np.flatnonzero(counts)
         if len(every) < self.number:
             place = np.zeros(self.number, dtype=np.intp)
@@ -191,6 +191,17 @@ class Patterns:
         seen = np.zeros(self.number + 1, dtype=bool)  # the last is that of -1
         seen[keys] = True
         return np.flatnonzero(seen[:-1])
+
+
+def different_codes(codes: Codes, groups: int) -> tuple[Codes, Codes]:
+    """Return which of several patterns each row has, and the groups of these, ``(n, J) -> (n,), (P, J)``."""
+    patterns = Patterns.of(codes, groups)
+    if patterns is not None and codes.min(initial=0) >= NONE:
+        rows = patterns.occurring(patterns.keys(codes))
+        one_each = np.empty(len(rows.keys), dtype=np.intp)
+        one_each[rows.of_row] = np.arange(len(codes))
+        return rows.of_row, codes[one_each]
+    return np.arange(len(codes)), codes
 
 
 def _seen(codes: Codes, groups: int) -> NDArray[np.bool_]:

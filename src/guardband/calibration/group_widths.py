@@ -13,7 +13,7 @@ from guardband.bands.parted_promise import PartedPromise
 from guardband.bands.predicted import Context, Predicted
 from guardband.bands.promise import Side
 from guardband.bands.sides import reach
-from guardband.calibration.group_patterns import FIRST
+from guardband.calibration.group_patterns import FIRST, Codes, different_codes
 from guardband.calibration.rule import Calibration, Ends, Rule
 from guardband.calibration.summary import Array, Summary
 
@@ -42,14 +42,11 @@ def with_widths(
         own = _widths(rule.ends(predicted, context, found.arrays), to_units, promise.side)
         other = _widths(plain.ends(predicted, Context(), arrays), to_units, promise.side)
         codes = context.group[:, None] if context.group.ndim == 1 else context.group
-        numbers = codes.T.astype(np.intp, order="C") + FIRST
-        every = FIRST + len(counts)
-        counts += np.where(judged, np.bincount(numbers.reshape(-1), minlength=every)[FIRST:], 0)
-        for column in numbers:
-            for total, widths in zip(sums, (own, other), strict=True):
-                for i, width in enumerate(widths.T):
-                    added = np.bincount(column, weights=width, minlength=every)[FIRST:]
-                    total[:, i] += np.where(judged, added, 0)
+        patterns = different_codes(codes, len(counts))
+        counts += np.where(judged, _sums(np.ones(len(codes)), *patterns, len(counts)), 0)
+        for total, widths in zip(sums, (own, other), strict=True):
+            for i, width in enumerate(widths.T):
+                total[:, i] += np.where(judged, _sums(width, *patterns, len(counts)), 0)
     with np.errstate(invalid="ignore", divide="ignore"):
         means = sums / counts[:, None]
     parts = [
@@ -59,6 +56,14 @@ def with_widths(
         for part in promise.parts
     ]
     return replace(found, promise=replace(promise, parts=tuple(parts)))
+
+
+def _sums(numbers: Array, of_row: Codes, patterns: Codes, groups: int) -> Array:
+    """Return the sum of numbers in each group, by the sum of each pattern, ``(n,), (n,), (P, J) -> (G,)``."""
+    each, out = np.bincount(of_row, numbers), np.zeros(FIRST + groups)
+    for column in patterns.T:
+        out += np.bincount(column + FIRST, each, len(out))
+    return out[FIRST:]
 
 
 def _some(

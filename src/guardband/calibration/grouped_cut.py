@@ -1,7 +1,8 @@
 """A promise for each of several groups: a rank for each, and rules for rows that belong to more than one.
 
 The context of a row holds its groups by their numbers, one for each of J columns that make groups: ``NONE`` where it
-belongs to none of a column's, ``UNKNOWN`` where it has a value that no group is known for.
+belongs to none of a column's, ``UNKNOWN`` where it has a value that no group is known for. Of many new rows it may hold
+sets in place of J > 1 columns: one number for each row, with a bit for each group.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from guardband.calibration.group_patterns import FIRST, Codes, Patterns
 from guardband.calibration.group_ranks import GroupScores
 from guardband.calibration.rule import Calibration, Remark
 from guardband.calibration.summary import Array
+from guardband.data.group_sets import ROWS_AT_A_TIME, Sets, codes_of, flags_of
 from guardband.data.grouping import UNKNOWN
 from guardband.exceptions import DegenerateBandWarning
 from guardband.words import listed
@@ -117,6 +119,8 @@ class GroupedCut(Cut):
 
     def thresholds(self, arrays: dict[str, Any], context: Context, xp: Any = np) -> Any:
         """Return the threshold of each row, ``(n, L)``; a row of no group, or of an unknown one, has none."""
+        if self._are_sets(context.group):
+            return arrays["set_threshold"].take(context.group, axis=0)
         codes = _columns(context.group)
         if self.solves_patterns:
             return Patterns.from_arrays(arrays).thresholds(arrays["threshold"], codes, xp)
@@ -131,7 +135,28 @@ class GroupedCut(Cut):
     def completed(self, arrays: dict[str, Any], scores: Array, known: Context, new: Context, levels: Levels) -> None:
         """Add thresholds for patterns of rows that are not known yet."""
         if self.solves_patterns:
-            Patterns.from_arrays(arrays).add(arrays, scores, _columns(known.group), _columns(new.group), levels)
+            patterns = Patterns.from_arrays(arrays)
+            group = self._unknown(patterns, new.group) if self._are_sets(new.group) else new.group
+            patterns.add(arrays, scores, _columns(known.group), _columns(group), levels)
+
+    def prepared(self, arrays: dict[str, Any], context: Context) -> dict[str, Any]:
+        """Return the thresholds of every set of groups, if the rows say theirs by sets."""
+        if not self._are_sets(context.group):
+            return arrays
+        return {"set_threshold": self.thresholds(arrays, Context(group=self._every_set()))}
+
+    def _are_sets(self, group: Any) -> bool:
+        return self.columns > 1 and group.ndim == 1
+
+    def _every_set(self) -> Codes:
+        return codes_of(flags_of(np.arange(2**self.columns, dtype=np.uint32), self.columns))
+
+    def _unknown(self, patterns: Patterns, sets: Sets) -> Codes:
+        """Return the different sets of new rows if not all are known; to ask that first takes half the time."""
+        every = self._every_set()
+        is_known = np.isin(patterns.keys(every), patterns.known)
+        blocks = (sets[first : first + ROWS_AT_A_TIME] for first in range(0, len(sets), ROWS_AT_A_TIME))
+        return every[:0] if all(is_known.take(own).all() for own in blocks) else every[np.unique(sets)]
 
     def _found(self, own: GroupScores, levels: Levels, chosen_after: bool) -> list[Calibration]:
         """Return what each group finds by itself.

@@ -221,20 +221,22 @@ class _Problems:
     def _within(self, centre: Array, window: float) -> tuple[Rows, Array, Rows]:
         """Return the rows near a guess, how far they are above it, and how many of each pattern are farther above.
 
-        A block of rows at a time, which stays in the cache; those below all windows are not looked at.
+        A block of rows at a time, which stays in the cache; those below all windows are not looked at if they are many.
         """
         at, above = np.full(len(self.has), np.nan), np.zeros(len(self.has), dtype=np.intp)
         at[self.has] = self.phi @ centre  # rows of no group are neither near nor above
         lowest = (low := float(np.nanmin(at))) - window - ROUNDING * (abs(low) + window)
+        many_are_low = bool((self.scores[self.sample] < lowest).mean() > 0.5)
         rows, gaps = [], []
         for first in range(0, len(self.scores), ROWS_AT_A_TIME):
             scores = self.scores[first : first + ROWS_AT_A_TIME]
-            pattern = self.pattern[first : first + ROWS_AT_A_TIME]
-            high = np.flatnonzero(scores >= lowest)
-            own = pattern.take(high)
-            gap = scores.take(high) - at.take(own)
+            own = self.pattern[first : first + ROWS_AT_A_TIME]
+            if many_are_low:
+                high = np.flatnonzero(scores >= lowest)
+                scores, own = scores.take(high), own.take(high)
+            gap = scores - at.take(own)
             near = np.flatnonzero(np.abs(gap) <= window)
-            rows.append(high.take(near) + first)
+            rows.append((high.take(near) if many_are_low else near) + first)
             gaps.append(gap.take(near))
             above += _counted(own, gap > window, len(above))
         return np.concatenate(rows), np.concatenate(gaps), above[self.has]

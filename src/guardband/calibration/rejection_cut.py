@@ -69,6 +69,10 @@ class RejectionCut(Cut):
         rows = kept_rows(scores, known.weight, self.max_weight)
         self.base.completed(arrays, scores[rows], self._known(known, rows), new, levels)
 
+    def prepared(self, arrays: dict[str, Any], context: Context) -> dict[str, Any]:
+        """Return what the cut of the kept rows needs for blocks of new rows."""
+        return self.base.prepared(arrays, context)
+
     def thresholds(self, arrays: dict[str, Any], context: Context, xp: Any = np) -> Any:
         """Return the thresholds that the kept rows settled."""
         return self.base.thresholds(arrays, context, xp)

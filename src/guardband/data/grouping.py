@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from guardband.data.group_sets import MOST_GROUPS, Sets, codes_of, sets_of
 from guardband.data.kinds import Kind
 from guardband.data.table import (
     Column,
@@ -149,17 +150,21 @@ class Grouping:
 
     def of_labels(self, values: Any, n_rows: int) -> Codes:
         """Return the groups of rows by labels that were brought for them."""
-        array = values if isinstance(values, np.ndarray) else None
-        width = len(self.columns)
-        quick = array is not None and array.dtype == bool and array.flags.c_contiguous and width < MANY_GROUPS
-        if array is None or not quick or array.shape != (n_rows, width) or not all(c.members for c in self.columns):
-            return self.of(columns_of_labels(values, n_rows))
-        # True becomes the number of its column, False NONE, in long runs: ten labels at a time take forty times longer.
-        times = next(size for size in (1000, 100, 10, 1) if n_rows % size == 0)
-        numbers = np.tile(np.arange(1, width + 1, dtype=np.int8), times)
-        out = array.view(np.int8).reshape(-1, times * width) * numbers
-        out -= 1
-        return out.reshape(n_rows, width)
+        if self._are_flags(values, n_rows) and self.width < MANY_GROUPS:
+            return codes_of(values)
+        return self.of(columns_of_labels(values, n_rows))
+
+    def of_new_labels(self, values: Any, n_rows: int) -> Codes | Sets:
+        """Return the same, as sets if there are more rows than sets that they could have."""
+        if self._are_flags(values, n_rows) and self.width <= MOST_GROUPS and n_rows > 2**self.width:
+            return sets_of(values)
+        return self.of_labels(values, n_rows)
+
+    def _are_flags(self, values: Any, n_rows: int) -> bool:
+        """Return whether labels are truth values, one for each row and group, as numpy keeps them in one run."""
+        if not isinstance(values, np.ndarray) or values.dtype != bool or not values.flags.c_contiguous:
+            return False
+        return values.shape == (n_rows, self.width) and all(column.members for column in self.columns)
 
     def _in_order(self, columns: Sequence[Column]) -> Sequence[Column]:
         """Return several columns in the order of the groups, found by their names if both have names of their own."""

@@ -226,8 +226,13 @@ class BandRows(ABC):
             return context
         return with_weights(context, self._weighting.of_new(X, n, weights, self.calibration_.rule))
 
-    def _known_of(self, groups: Any, n: int, context: Context | None = None, weights: Any = None) -> Context:
-        """Return what is known of n new rows, with their weights and the groups that labels name."""
+    def _known_of(
+        self, groups: Any, n: int, context: Context | None = None, weights: Any = None, *, are_counted: bool = False
+    ) -> Context:
+        """Return what is known of n new rows, with their weights and the groups that labels name.
+
+        If the rows of each group ``are_counted`` later, as an audit does, groups are never said by sets.
+        """
         own, grouping = context or Context(), self._grouping
         own = self._weighed(own, None, n, weights)
         if grouping is None:
@@ -239,7 +244,7 @@ class BandRows(ABC):
                 f"Each group has a promise of its own ({grouping.in_words}), and these rows do not say which they "
                 "belong to. Pass groups=, as you did to fit."
             )
-        return replace(own, group=grouping.of_labels(groups, n))
+        return replace(own, group=(grouping.of_labels if are_counted else grouping.of_new_labels)(groups, n))
 
     def _evidence(
         self,
@@ -268,5 +273,5 @@ class BandRows(ABC):
                 "The promise of this rule is for new entities, and these rows do not say what they belong to. Pass "
                 "entities=, as you did to fit."
             )
-        context = self._known_of(groups, len(matrix), weights=weights)
+        context = self._known_of(groups, len(matrix), weights=weights, are_counted=True)
         return Evidence.of(self, matrix, y, entities=entities, context=context, **sides)
