@@ -260,7 +260,8 @@ class Monitor:
             return coverage_of(state.misses, state.rows)
         stream = state.streams[self._worst]
         rows, misses, place = stream.likeliest_start
-        weight = float(log_weights(np.array([rows]))[0])
+        # the start and the statement were both chosen by looking
+        weight = float(log_weights(np.array([rows]))[0]) - math.log(len(state.streams))
         return coverage_of(stream.misses - misses, stream.rows - rows, place, weight)
 
     @property
