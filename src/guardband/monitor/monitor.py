@@ -195,8 +195,8 @@ class Monitor:
         if keys is not None:
             skipped = np.isin(keys, state.counted)
             known, late = known & ~skipped, ~known & ~skipped
-            again = np.isin(state.waiting_keys, keys[known])
-            state = _without(state, again)
+            rows = _as_first_predicted(state, rows, keys)
+            state = _without(state, np.isin(state.waiting_keys, keys[known]))
             new = late & ~np.isin(keys, state.waiting_keys)
             state, waiting = _with_waiting(state, rows.take(new), keys[new]), int(new.sum())
         left_out = int((~known).sum()) if keys is None else 0
@@ -402,6 +402,15 @@ def _one_of_each(entity: NDArray[np.uint64], y: Array) -> NDArray[np.intp]:
     order = np.random.default_rng(int.from_bytes(seed)).permutation(len(entity))
     _, first = np.unique(entity[order], return_index=True)
     return np.sort(order[first])
+
+
+def _as_first_predicted(state: State, rows: PredictedRows, keys: NDArray[np.uint64]) -> PredictedRows:
+    """Return rows, those that wait as they were predicted first: a later prediction may know more."""
+    if state.waiting is None:
+        return rows
+    place = {key: i for i, key in enumerate(state.waiting_keys.tolist())}
+    here = len(state.waiting) + np.arange(len(rows))
+    return state.waiting.joined(rows).take([place.get(key, i) for key, i in zip(keys.tolist(), here, strict=True)])
 
 
 def _without(state: State, gone: NDArray[np.bool_]) -> State:
