@@ -79,7 +79,7 @@ def test_a_group_is_judged_by_its_own_rows_alone():
 def test_the_alarm_is_at_the_first_row_whose_evidence_reaches_the_limit_and_stays():
     rows, _, cells = rows_of()
     own = Watched(WATCHED["one statement"], np.log(100), 0.01)
-    y = np.where(np.arange(N) < 300, 3.0, 0.0)  # outside, and then inside for ever
+    y = np.where(np.arange(N) < 12, 3.0, 0.0)  # outside, and then inside for ever
     _, path = advanced(Stream(), RANK, ~rows.inside(y, "both", 0))
     state = judged(State.empty(1, 2), rows, y, own, cells)
     assert state.alarm_row == np.flatnonzero(path >= np.log(100))[0] + 1

@@ -21,8 +21,10 @@ CELLS = 10
 """The cells of a column; one more is for missing values."""
 MOST_COLUMNS = 100
 COMMON = 20
-"""Categories have cells of their own if each has so many training rows. Rarer ones would be cells that the training rows
-have chosen: new rows of the same source have other rare categories, and would seem to differ.
+"""Categories have cells of their own if each has so many training rows.
+
+Rarer ones would be cells that the training rows have chosen. New rows of the same source have other rare categories,
+and would seem to differ.
 """
 
 

@@ -277,7 +277,7 @@ class Monitor:
     @property
     def _worst(self) -> int:
         """The statement with the most evidence against it."""
-        return int(np.argmax([max(own.best) for own in self._state.streams]))
+        return int(np.argmax([own.log_evidence for own in self._state.streams]))
 
     def finding(self) -> Finding:
         """Return everything that the rows so far say, in numbers and in words."""
