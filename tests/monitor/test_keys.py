@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from guardband.monitor.keys import digests
+from guardband.monitor.keys import among, digests, with_added
 
 
 def test_a_whole_number_and_text_that_says_it_are_one_key():
@@ -28,3 +28,13 @@ def test_missing_and_repeated_keys_are_refused(wrong):
 
 def test_many_keys_stay_apart():
     assert len(np.unique(digests(np.arange(50_000), 50_000))) == 50_000
+
+
+def test_known_keys_are_found_and_stay_in_order():
+    random, known = np.random.default_rng(0), np.empty(0, dtype=np.uint64)
+    seen = set()
+    for _ in range(30):
+        keys = random.integers(0, 400, 25).astype(np.uint64) << np.uint64(55)
+        assert among(keys, known).tolist() == [key in seen for key in keys.tolist()]
+        known, seen = with_added(known, keys), seen | set(keys.tolist())
+        assert known.tolist() == sorted(seen)

@@ -28,6 +28,21 @@ def digests(keys: Any, n: int) -> Digests:
     return found
 
 
+def among(keys: Digests, known: Digests) -> NDArray[np.bool_]:
+    """Return which keys are among known ones, which are in order; the time grows with the logarithm of their number."""
+    if not len(known):
+        return np.zeros(len(keys), dtype=bool)
+    found: NDArray[np.bool_] = known[np.minimum(np.searchsorted(known, keys), len(known) - 1)] == keys
+    return found
+
+
+def with_added(known: Digests, keys: Digests) -> Digests:
+    """Return known keys, which are in order, and further ones, in order again."""
+    new = np.unique(keys)
+    new = new[~among(new, known)]
+    return np.insert(known, np.searchsorted(known, new), new)
+
+
 def _digest(cell: Any) -> int:
     if cell is None or cell != cell or cell == "":
         raise ValueError("A key is missing. Give every row a key, or leave the rows without one out.")

@@ -22,7 +22,7 @@ from guardband.monitor.coverage_interval import Coverage, coverage_of
 from guardband.monitor.evidence_process import log_weights
 from guardband.monitor.finding import Finding, StatementFinding, when
 from guardband.monitor.inputs import LowCell, low_cells, moved_since
-from guardband.monitor.keys import digests
+from guardband.monitor.keys import among, digests, with_added
 from guardband.monitor.reading import Reader, time_column
 from guardband.monitor.rows import PredictedRows
 from guardband.monitor.state import State
@@ -193,7 +193,7 @@ class Monitor:
         skipped = np.zeros(len(rows), dtype=bool)
         waiting = 0
         if keys is not None:
-            skipped = np.isin(keys, state.counted)
+            skipped = among(keys, state.counted)
             known, late = known & ~skipped, ~known & ~skipped
             rows = _as_first_predicted(state, rows, keys)
             state = _without(state, np.isin(state.waiting_keys, keys[known]))
@@ -217,7 +217,7 @@ class Monitor:
         place = order[np.minimum(at, len(order) - 1)] if len(order) else np.zeros(n, dtype=np.intp)
         found = np.zeros(n, dtype=bool) if not len(order) else state.waiting_keys[place] == own
         known = found & ~np.isnan(values)
-        skipped = int(np.isin(own, state.counted).sum())
+        skipped = int(among(own, state.counted).sum())
         counted = 0
         if known.any():
             assert state.waiting is not None
@@ -229,14 +229,14 @@ class Monitor:
     def _judge(self, state: State, rows: PredictedRows, y: Array, keys: Any) -> tuple[State, int]:
         """Return the state after rows with known true values, and how many of them count."""
         if keys is not None:
-            state = replace(state, counted=np.union1d(state.counted, keys))
+            state = replace(state, counted=with_added(state.counted, keys))
         order = np.argsort(rows.time, kind="stable")
         rows, y = rows.take(order), y[order]
         if self._reader.entity is not None and rows.entity.any():
-            new = np.flatnonzero(~np.isin(rows.entity, state.entities))
+            new = np.flatnonzero(~among(rows.entity, state.entities))
             drawn = new[_one_of_each(rows.entity[new], y[new])]
             rows, y = rows.take(drawn), y[drawn]
-            state = replace(state, entities=np.union1d(state.entities, rows.entity))
+            state = replace(state, entities=with_added(state.entities, rows.entity))
         side = self.certificate.promise.side
         return state.judged(rows, y, self._watched, side, self._columns, self.significance), len(y)
 

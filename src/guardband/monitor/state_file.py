@@ -154,6 +154,8 @@ def _state(kept: Kept, arrays: Arrays) -> State:
     _need(len(history.rows) == BLOCKS and int(history.rows.min()) >= 0, "its history is out of range")
     digests = {name: arrays[name] for name in ("waiting_keys", "counted", "entities", "tables")}
     _need(all(own.dtype == np.uint64 and own.ndim == 1 for own in digests.values()), "its keys are of another kind")
+    ordered = (digests["counted"], digests["entities"])
+    _need(all((own[1:] > own[:-1]).all() for own in ordered), "its keys are not in order")
     waiting = None
     if "waiting_point" in arrays:
         waiting = PredictedRows(**{own.name: arrays[f"waiting_{own.name}"] for own in fields(PredictedRows)})
