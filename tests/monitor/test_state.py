@@ -73,7 +73,7 @@ def test_a_group_is_judged_by_its_own_rows_alone():
         missed = ~rows.inside(y, "both", 0)[at]
         expected, _ = advanced(Stream(), RANK, missed, at)
         np.testing.assert_allclose(stream.bets, expected.bets, atol=1e-9)
-        assert (stream.rows, stream.misses) == (len(at), missed.sum())
+        assert (stream.rows, stream.misses, stream.place) == (len(at), missed.sum(), expected.place)
 
 
 def test_the_alarm_is_at_the_first_row_whose_evidence_reaches_the_limit_and_stays():
