@@ -20,6 +20,12 @@ Counts = NDArray[np.int64]
 CELLS = 10
 """The cells of a column; one more is for missing values."""
 MOST_COLUMNS = 100
+COMMON = 20
+"""Categories have cells of their own if each has so many training rows.
+
+Rarer ones would be cells that the training rows have chosen. New rows of the same source have other rare categories,
+and would seem to differ.
+"""
 
 
 @dataclass(frozen=True)
@@ -138,7 +144,7 @@ def _range(edges: Array, j: int) -> str:
 
 
 def _of_categories(summary: CategorySummary) -> ColumnCells:
-    if not summary.rare and len(summary.categories) < CELLS:
+    if not summary.rare and len(summary.categories) < CELLS and min(summary.counts, default=0) >= COMMON:
         own = summary.categories
         empty = CELLS - len(own) - 1
         names = (*own, "other values", *[""] * empty, "missing")

@@ -20,11 +20,13 @@ Array = NDArray[np.float64]
 Misses = NDArray[np.bool_]
 Rows = NDArray[np.int64]
 
-ODDS = (1.25, 1.6, 2.1, 3.0, 5.0, 13.0)
+ODDS = (1.3, 1.65, 2.3, 3.8, 10.0)
 """Bets: how many times higher the odds of a miss become."""
-AT_ONCE = 0.1
+SHARES = (0.12, 0.3, 0.28, 0.25, 0.05)
+"""The weight of each bet; they add up to 1."""
+AT_ONCE = 0.3
 """The weight of a change before the first row."""
-SOON, LATE, LATER = 2_000.0, 500_000.0, 0.05
+SOON, LATE, LATER = 1_000.0, 200_000.0, 0.05
 """Starts are about equally likely up to SOON, then in proportion to 1 / row up to LATE; LATER is what is left after."""
 
 
@@ -81,7 +83,8 @@ def advanced(stream: Stream, law: MissLaw, missed: Misses, places: Rows | None =
     begun = starts.copy()
     begun[:, 0] = np.logaddexp(begun[:, 0], stream.bets)
     bets = np.logaddexp.accumulate(begun, axis=1) + gains
-    every = np.logaddexp(np.logaddexp.reduce(bets, axis=0) - math.log(len(chances)), log_weight_after(rows[:-1]))
+    mean = np.logaddexp.reduce(bets + np.log(SHARES)[:, None], axis=0)
+    every = np.logaddexp(mean, log_weight_after(rows[:-1]))
     evidence: Array = every + before[1:] - law.most(misses[1:], rows[1:])
 
     at = starts.argmax(axis=1)

@@ -195,8 +195,8 @@ class Monitor:
         if keys is not None:
             skipped = state.counted.has(keys)
             known, late = known & ~skipped, ~known & ~skipped
-            again = np.isin(state.waiting_keys, keys[known])
-            state = _without(state, again)
+            rows = _as_first_predicted(state, rows, keys)
+            state = _without(state, np.isin(state.waiting_keys, keys[known]))
             new = late & ~np.isin(keys, state.waiting_keys)
             state, waiting = _with_waiting(state, rows.take(new), keys[new]), int(new.sum())
         left_out = int((~known).sum()) if keys is None else 0
@@ -260,7 +260,8 @@ class Monitor:
             return coverage_of(state.misses, state.rows)
         stream = state.streams[self._worst]
         rows, misses, place = stream.likeliest_start
-        weight = float(log_weights(np.array([rows]))[0])
+        # the start and the statement were both chosen by looking
+        weight = float(log_weights(np.array([rows]))[0]) - math.log(len(state.streams))
         return coverage_of(stream.misses - misses, stream.rows - rows, place, weight)
 
     @property
@@ -276,7 +277,7 @@ class Monitor:
     @property
     def _worst(self) -> int:
         """The statement with the most evidence against it."""
-        return int(np.argmax([max(own.best) for own in self._state.streams]))
+        return int(np.argmax([own.log_evidence for own in self._state.streams]))
 
     def finding(self) -> Finding:
         """Return everything that the rows so far say, in numbers and in words."""
@@ -427,6 +428,15 @@ def _one_of_each(entity: NDArray[np.uint64], y: Array) -> NDArray[np.intp]:
     order = np.random.default_rng(int.from_bytes(seed)).permutation(len(entity))
     _, first = np.unique(entity[order], return_index=True)
     return np.sort(order[first])
+
+
+def _as_first_predicted(state: State, rows: PredictedRows, keys: NDArray[np.uint64]) -> PredictedRows:
+    """Return rows, those that wait as they were predicted first: a later prediction may know more."""
+    if state.waiting is None:
+        return rows
+    place = {key: i for i, key in enumerate(state.waiting_keys.tolist())}
+    here = len(state.waiting) + np.arange(len(rows))
+    return state.waiting.joined(rows).take([place.get(key, i) for key, i in zip(keys.tolist(), here, strict=True)])
 
 
 def _without(state: State, gone: NDArray[np.bool_]) -> State:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -100,7 +99,7 @@ class State:
             streams.append(moved)
             # between its own rows the evidence of a statement stays what it was
             paths[j] = np.append(stream.log_evidence, evidence)[np.searchsorted(own, np.arange(n), side="right")]
-        path = np.logaddexp.reduce(paths, axis=0) - math.log(len(paths))
+        path = watched.together(paths)
         over = np.flatnonzero(path >= watched.log_limit)
         missed = ~rows.inside(y, side, 0)
         width = reach(rows.lower[:, 0], rows.point, rows.upper[:, 0], side)
