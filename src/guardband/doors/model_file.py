@@ -131,6 +131,7 @@ def save(
         "seen": None if fitted.seen is None else fitted.seen.to_dict(),
         "grouping": None if fitted.grouping is None else fitted.grouping.to_dict(),
         "weighting": weighting_entries(fitted.weighting),
+        "trained_until": fitted.trained_until,
     }
     tensors = {WEIGHTS + name: t for name, t in learned.members.snapshot().items()}
     for name in PRINTS:
@@ -339,6 +340,7 @@ def _restore(
         repeat_rule=None if entries["repeat_rule"] is None else RepeatRule.from_dict(entries["repeat_rule"]),
         seen=None if entries.get("seen") is None else Seen.from_dict(entries["seen"]),
         grouping=grouping,
+        trained_until=entries["trained_until"],
     )
     if entries["certificate"] is None and any(name.startswith((SUMMARY, WEIGHTING)) for name in tensors):
         raise ValueError("it holds a calibration without its certificate")

@@ -27,6 +27,7 @@ EXAMPLES = {
 def found_view(own: Checked, amount: Amount) -> dict[str, Any]:
     """Return what labelled rows say: the words of each level, tables, and what stands out."""
     families, columns = ([f for f in own["audit"]["families"] if _is_column(f) is one] for one in (False, True))
+    time = next((f for f in families if f["key"] == "time"), None)
     words = level_words(own, amount)
     standing_out = [f for f in columns if any(stratum["flag"] == "low" for stratum in f["strata"])]
     shown = {f["title"].removeprefix("By ") for f in families if f["key"] == "group"}
@@ -36,7 +37,8 @@ def found_view(own: Checked, amount: Amount) -> dict[str, Any]:
         "one_width": has_one_width(own),
         "level_rows": [entry.values() for entry in words],
         "promised": _promised(own["audit"]),
-        "families": families,
+        "time": time,
+        "families": [f for f in families if f is not time],
         "columns": columns,
         "standing_out": standing_out,
         "columns_open": opened,

@@ -1,0 +1,85 @@
+"""The latest rows: are they covered less often than rows drawn at random, so that a random split flatters?
+
+A small model trains on some of the earlier rows. Others of them, drawn at random, say how wide its intervals must be,
+and the latest rows are counted. If rows are independent of their time, both are draws of the same kind. The count then
+has the law of an audit, so its p-value is exact, whatever the model learnt.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guardband.bands.law import Law
+from guardband.bands.ranks import marginal_rank
+from guardband.data.table import SomeRows, Table
+from guardband.data.times import last_of_earlier
+from guardband.learning.order import Order
+from guardband.learning.proxy import Inputs, normal_scores
+from guardband.words import percent
+
+Array = NDArray[np.float64]
+
+MOST_ROWS = 5000
+LATEST = 0.25
+"""The share of rows that are the latest: as large as the share that ``fit`` calibrates on."""
+AT_RANDOM = 1 / 3
+"""The share of the earlier rows that say how wide intervals must be."""
+FEWEST_ROWS = 20
+"""So many rows must train, say how wide intervals are, and be counted."""
+LEAST_LOSS = 0.02
+"""The least difference of coverage that is worth a word."""
+
+
+@dataclass(frozen=True)
+class Flattery:
+    """How often a small model covered rows drawn at random, and the latest; the p-value if time did not matter."""
+
+    at_random: float
+    coverage: float
+    p_value: float
+
+    def in_words(self, by: str) -> str:
+        """Return what was found; ``by`` says what the latest rows are the latest by."""
+        return (
+            f"A random split flatters: a small model covered {percent(self.at_random, 0)} of rows drawn at random, but "
+            f"{percent(self.coverage, 0)} of the latest rows{by}."
+        )
+
+
+def look_at_latest(
+    table: Table | SomeRows, y: Array, order: Order, level: float, limit: float, seed: int
+) -> Flattery | None:
+    """Return how much a random split flatters, or None if chance may explain it or nothing is known of time."""
+    if order.by == "file":
+        return None
+    found = compare_latest(table, y, order, level, seed)
+    if found is None or found.p_value > limit or found.coverage > found.at_random - LEAST_LOSS:
+        return None
+    return found
+
+
+def compare_latest(table: Table | SomeRows, y: Array, order: Order, level: float, seed: int) -> Flattery | None:
+    """Return what a small model covers, or None if there are too few rows for this level."""
+    rng = np.random.default_rng([seed, len(order.rows)])
+    some = np.sort(rng.permutation(len(order.rows))[:MOST_ROWS])
+    rows, times = order.rows[some], order.times[some]
+    last = last_of_earlier(times, round(LATEST * len(rows)))
+    if last is None:
+        return None
+    earlier = rng.permutation(np.flatnonzero(times <= last))
+    parts = np.ones(len(rows), dtype=np.intp)
+    parts[earlier[round(AT_RANDOM * len(earlier)) :]] = 0
+    random, latest = earlier[: round(AT_RANDOM * len(earlier))], np.flatnonzero(times > last)
+    rank = marginal_rank(Fraction(str(level)), len(random))
+    if rank > len(random) or min((parts == 0).sum(), len(random), len(latest)) < FEWEST_ROWS:
+        return None
+    here, scores = table.take(rows), normal_scores(y[rows])
+    errors = np.abs(Inputs.of(here, scores).errors_of(scores, parts == 0))
+    width = np.partition(errors[random], rank - 1)[rank - 1]
+    covered = int((errors[latest] <= width).sum())
+    p = Law((rank, len(random))).p_value(covered, len(latest))
+    return Flattery(rank / len(random), covered / len(latest), p)
