@@ -176,7 +176,12 @@ def test_levels_beyond_the_calibration_rows_are_left_out_without_a_warning():
 def test_names_and_dates_are_kept(evidence):
     assert evidence.response == "sales"
     titles = [family.title for family in audit(evidence).families]
-    assert titles[:4] == ["By shop", "By month of when", "By the width of the interval", "By the size of the prediction"]
+    assert titles[:4] == [
+        "By shop",
+        "By month of when",
+        "By the width of the interval",
+        "By the size of the prediction",
+    ]
     assert titles[4:] == ["a", "when", "shop"]
     over_time = audit(evidence).families[1]
     assert over_time.strata[0].label == "2025-08"

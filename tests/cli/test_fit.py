@@ -169,7 +169,9 @@ def test_a_missing_time_is_named(command, here):
     days = [None if i == 6 else day for i, day in enumerate(table["day"].to_pylist())]
     parquet.write_table(table.set_column(2, "day", pa.array(days, table["day"].type)), here / "t.parquet")
     said = command("fit", "t.parquet", *BY_TIME, "-q")
-    assert "The column 'day' has a missing value in row 7 of t.parquet. Fill it in, or remove the row." in said.complaint
+    assert (
+        "The column 'day' has a missing value in row 7 of t.parquet. Fill it in, or remove the row." in said.complaint
+    )
 
 
 @pytest.mark.parametrize("more", [[], ["--check", "0"]], ids=["test rows", "no test rows"])

@@ -103,7 +103,7 @@ def test_rows_without_a_target_take_their_time_along():
 
 @pytest.mark.parametrize("more", [{"split_by": "a"}, {"split_by": lambda X: X["a"]}])
 def test_entities_and_time_exclude_each_other(more):
-    with pytest.raises(ValueError, match="split_by_time and what rows belong to .* exclude each other"):
+    with pytest.raises(ValueError, match=r"split_by_time and what rows belong to .* exclude each other"):
         gb.IntervalRegressor(split_by_time="day", **more, **FAST).fit(*table())
     X, y = table()
     with pytest.raises(ValueError, match="exclude each other"):

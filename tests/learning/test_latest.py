@@ -56,10 +56,9 @@ def test_rows_that_become_easier_do_not_flatter():
 
 
 def test_a_difference_that_is_small_or_due_to_chance_is_not_mentioned(monkeypatch):
-    rng, X, y = rows(3, 1000)
-    order = order_by(np.arange(1000))
-    found = compare_latest(read_table(X), y * np.where(np.arange(1000) > 750, 1.5, 1), order, 0.9, 0)
-    y = y * np.where(np.arange(1000) > 750, 1.5, 1)
+    _, X, y = rows(3, 1000)
+    order, y = order_by(np.arange(1000)), y * np.where(np.arange(1000) > 750, 1.5, 1)
+    found = compare_latest(read_table(X), y, order, 0.9, 0)
     loss = found.at_random - found.coverage
     assert loss > LEAST_LOSS
     assert look_at_latest(read_table(X), y, order, 0.9, found.p_value, 0) == found

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -281,7 +282,7 @@ def test_coverage_over_time_is_drawn_with_the_range_of_each_period(visit, pages,
     assert "expected range, allowing for 10 looks" in page.locator("section", has=chart).text_content()
     boxes = [text.bounding_box() for text in chart.locator("text").all() if "-" in text.text_content()]
     assert len(boxes) >= 2
-    assert all(a["x"] + a["width"] < b["x"] for a, b in zip(boxes, boxes[1:], strict=False))
+    assert all(a["x"] + a["width"] < b["x"] for a, b in pairwise(boxes))
     assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
 
 

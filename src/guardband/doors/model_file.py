@@ -323,7 +323,7 @@ def _restore(
     )
     score = entries["score"]
     if (score is not None) != (params["method"] == AUTO) or score not in (None, *SCORES):
-        raise ModelFileError(f"its score, {score!r}, is not what its arguments ask for")
+        raise ValueError(f"its score, {score!r}, is not what its arguments ask for")
     method = options.method if score is None else method_named(score)
     grouping = restored_groups(entries, params["groups"])
     prints: dict[str, Any] = {name: tensors[name].numpy().view(np.uint64) for name in PRINTS}

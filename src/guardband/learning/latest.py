@@ -2,7 +2,8 @@
 
 A small model trains on some of the earlier rows. Others of them, drawn at random, say how wide its intervals must be,
 and the latest rows are counted. If rows are independent of their time, both are draws of the same kind. The count then
-has the law of an audit, so its p-value is exact, whatever the model learnt.
+has the law of an audit, so its p-value is exact, whatever the model learnt from inputs that do not know the time. Of a
+date among the inputs, trees learn noise that the latest rows share: the p-value is then exact only nearly.
 """
 
 from __future__ import annotations
