@@ -187,6 +187,13 @@ def test_names_and_dates_are_kept(evidence):
     assert over_time.strata[0].label == "2025-08"
 
 
+def test_the_only_date_says_when_rows_came(model, rows):
+    X, y = rows
+    own = Evidence.of(model, X, y)
+    assert own.time.name == "when"
+    assert Evidence.of(model, X.assign(when=X["when"].iloc[0]), y).time is None
+
+
 def test_rows_that_were_used_before_are_counted(model, rows):
     used = audit(Evidence.of(model, rows[0][:600], rows[1][:600]))
     assert used.verdict == "cannot judge"

@@ -164,6 +164,14 @@ def test_rows_of_one_day_are_on_one_side(command, here):
     assert own.trained_until < own.calibrated_from
 
 
+def test_a_time_that_does_not_tell_rows_apart_is_refused_in_words(command, here):
+    table = small_table()
+    same = pa.array([table["day"][0].as_py()] * 500, table["day"].type)
+    parquet.write_table(table.set_column(2, "day", same), here / "t.parquet")
+    said = command("fit", "t.parquet", *BY_TIME, "-q")
+    assert "In 'day', nearly all of 500 rows have the time 2024-" in said.complaint
+
+
 def test_a_missing_time_is_named(command, here):
     table = small_table()
     days = [None if i == 6 else day for i, day in enumerate(table["day"].to_pylist())]

@@ -143,6 +143,19 @@ def _calibration_rows(model, X, y):
     return np.isin(fingerprints(read_table(X).settled(), y.to_numpy()), model.fitted_.calibration_prints)
 
 
+def test_rows_that_repeat_earlier_ones_do_not_calibrate():
+    X, y = table()
+    early = X["day"] <= "2024-02-01"
+    copies = X[early].assign(day=X["day"].max() + pd.Timedelta(days=1))
+    both, targets = pd.concat([X, copies], ignore_index=True), pd.concat([y, y[early]], ignore_index=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        own = gb.IntervalRegressor(split_by_time=True, **FAST).fit(both[["a"]], targets, time=both["day"])
+    assert own.certificate_.promise.entity == "distinct row"
+    assert own.certificate_.in_time.calibrated_until <= str(X["day"].max().date())
+    assert not np.isin(own.fitted_.calibration_entities, own.fitted_.training_entities).any()
+
+
 def test_weights_for_another_population_keep_it(model):
     X, y = table()
     own = gb.IntervalRegressor("conf-nn", split_by_time="day", **FAST).fit(X, y)

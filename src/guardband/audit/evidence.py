@@ -23,7 +23,7 @@ from guardband.data.entities import Entities
 from guardband.data.fingerprint import Prints, allowed_overlap, count_overlap, fingerprints
 from guardband.data.labelled_rows import column_target
 from guardband.data.reference import Reference
-from guardband.data.table import Column, Table, take_rows
+from guardband.data.table import Column, Table, numbers_from, take_rows
 from guardband.data.target import Target
 from guardband.data.times import side_column
 from guardband.data.used_rows import UsedRows
@@ -308,5 +308,6 @@ def _side(argument: str, values: Any, n_rows: int, X: Any = None) -> Column | No
 
 
 def _only_date(table: Table) -> Column | None:
+    """Return the only column of dates that differ, None if there are none or several."""
     dates = [column for column in table.columns if column.kind == "date"]
-    return dates[0] if len(dates) == 1 else None
+    return dates[0] if len(dates) == 1 and len(np.unique(numbers_from(dates[0], "date"))) > 1 else None

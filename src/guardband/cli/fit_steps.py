@@ -100,9 +100,10 @@ def train(model: IntervalRegressor, parts: Parts, speaker: Speaker) -> float:
 def _split_by_time(rows: Labelled, check: float) -> Parts:
     assert rows.time is not None
     aside = math.floor(check * rows.n)
-    times = Times(rows.numbers(rows.time), rows.time, are_dates=False)  # refuses missing values, by their place
+    rows.numbers(rows.time)  # refuses missing values, by their place
+    times = Times.of(True, rows.side(rows.time), None, rows.n)
+    assert times is not None
     if not aside:
         return Parts(rows, None)
-    with rows_known_as(rows.row_numbers):
-        fitted, checked = times.split(aside)
+    fitted, checked = times.split(aside)
     return Parts(rows.take(fitted), rows.take(checked))
