@@ -85,6 +85,20 @@ def test_rows_of_one_time_are_all_among_the_latest_or_none_is():
     assert round(200 * found.coverage, 9) == round(200 * found.coverage)
 
 
+def test_inputs_that_know_the_time_are_left_out():
+    """A counter of rows changes nothing, and a season that comes again is used."""
+    _, X, y = rows(7, 1000)
+    order = order_by(np.arange(1000))
+    plain = compare_latest(read_table(X), y, order, 0.9, 0)
+    knows = X.assign(row=np.arange(1000), back=-np.arange(1000.0), part=np.arange(1000) // 125)
+    assert compare_latest(read_table(knows), y, order, 0.9, 0) == plain
+    season = np.arange(1000) // 10 % 5
+    with_season, target = read_table(X.assign(season=season)), y + 3 * season
+    assert compare_latest(with_season, target, order, 0.9, 0).coverage > 0.8
+    alone = pd.DataFrame({"row": np.arange(1000.0)})
+    assert compare_latest(read_table(alone), y, order, 0.9, 0) is not None  # no input is left
+
+
 def test_it_is_one_doubt_in_one_sentence():
     _, X, y = rows(6, 1000)
     X["when"] = pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(1000), unit="h")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,6 +42,11 @@ class Inputs:
             kept = np.sort(np.argsort(-_relevance(x, y), kind="stable")[:MOST_INPUTS])
             x, is_category = x[:, kept], is_category[kept]
         return cls(x, is_category)
+
+    def only(self, kept: Sequence[bool]) -> Inputs:
+        """Return some of the inputs."""
+        own = np.array(kept, dtype=bool)
+        return Inputs(self.x[:, own], self.is_category[own])
 
     def errors(self, y: Array, folds: Ints, gap: int = 0) -> Array:
         """Return the signed error of each row by trees that saw the other folds; ``gap``: nor rows so near a fold."""
