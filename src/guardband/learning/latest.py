@@ -2,9 +2,9 @@
 
 A small model trains on some of the earlier rows. Others of them, drawn at random, say how wide its intervals must be,
 and the latest rows are counted. If rows are independent of their time, both are draws of the same kind. The count then
-has the law of an audit, so its p-value is exact, whatever the model learnt from inputs that do not know the time. Inputs
-that tell the latest rows from the others, such as the date, are left out: what trees learn of the last days before the
-latest rows is mostly noise, all the latest rows share it, and they would look different too often.
+has the law of an audit, so its p-value is exact, whatever the model learnt from inputs that do not know the time.
+Inputs that tell the latest rows from the others, such as the date, are left out: what trees learn of the last days
+before the latest rows is mostly noise, all the latest rows share it, and they would look different too often.
 """
 
 from __future__ import annotations
