@@ -3,8 +3,9 @@
 A small model trains on some of the earlier rows. Others of them, drawn at random, say how wide its intervals must be,
 and the latest rows are counted. If rows are independent of their time, both are draws of the same kind. The count then
 has the law of an audit, so its p-value is exact, whatever the model learnt from inputs that do not know the time.
-Inputs that tell the latest rows from the others, such as the date, are left out: what trees learn of the last days
-before the latest rows is mostly noise, all the latest rows share it, and they would look different too often.
+Of inputs that tell the latest rows from the others, such as the date, trees learn noise that all the latest rows share,
+and these would look different too often. So the difference must also be there without such inputs; with them it must
+be, because a date may explain a trend.
 """
 
 from __future__ import annotations
@@ -81,12 +82,15 @@ def compare_latest(table: Table | SomeRows, y: Array, order: Order, level: float
     if rank > len(random) or min(len(train), len(random), latest.sum()) < FEWEST_ROWS:
         return None
     here, scores = table.take(rows), normal_scores(y[rows])
-    inputs = Inputs.of(here, scores)
-    inputs = inputs.only([not _tells_latest(values, latest) for values in inputs.x.T])
-    errors = np.abs(inputs.errors_of(scores, trains))
-    width = np.partition(errors[random], rank - 1)[rank - 1]
-    covered, count = int((errors[latest] <= width).sum()), int(latest.sum())
-    return Flattery(rank / len(random), covered / count, Law((rank, len(random))).p_value(covered, count))
+    every, count = Inputs.of(here, scores), int(latest.sum())
+    timeless = [not _tells_latest(values, latest) for values in every.x.T]
+    counts = []
+    for inputs in (every,) if all(timeless) else (every, every.only(timeless)):
+        errors = np.abs(inputs.errors_of(scores, trains))
+        width = np.partition(errors[random], rank - 1)[rank - 1]
+        counts.append(int((errors[latest] <= width).sum()))
+    law = Law((rank, len(random)))
+    return Flattery(rank / len(random), counts[0] / count, max(law.p_value(covered, count) for covered in counts))
 
 
 def _tells_latest(values: Array, latest: NDArray[np.bool_]) -> bool:
