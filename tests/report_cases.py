@@ -56,8 +56,12 @@ def _one_width():
 
 
 def _over_time(n=300):
+    """Ten months, of which one has larger errors than the others."""
     days = 20_000.0 + np.arange(n)
-    return _house_evidence(n, group=None, time=Column("sold", days, "date"))
+    evidence = _house_evidence(n, group=None, time=Column("sold", days, "date"))
+    point, worse = evidence.intervals.point, (days >= 20_148) & (days < 20_179)
+    evidence.y[:] = point + np.where(worse, 2, 0.8) * (evidence.y - point)
+    return evidence
 
 
 CASES = {

@@ -176,10 +176,22 @@ def test_levels_beyond_the_calibration_rows_are_left_out_without_a_warning():
 def test_names_and_dates_are_kept(evidence):
     assert evidence.response == "sales"
     titles = [family.title for family in audit(evidence).families]
-    assert titles[:4] == ["By shop", "Over when", "By the width of the interval", "By the size of the prediction"]
+    assert titles[:4] == [
+        "By shop",
+        "By month of when",
+        "By the width of the interval",
+        "By the size of the prediction",
+    ]
     assert titles[4:] == ["a", "when", "shop"]
     over_time = audit(evidence).families[1]
-    assert over_time.strata[0].label.startswith("2025-08-23 to ")
+    assert over_time.strata[0].label == "2025-08"
+
+
+def test_the_only_date_says_when_rows_came(model, rows):
+    X, y = rows
+    own = Evidence.of(model, X, y)
+    assert own.time.name == "when"
+    assert Evidence.of(model, X.assign(when=X["when"].iloc[0]), y).time is None
 
 
 def test_rows_that_were_used_before_are_counted(model, rows):

@@ -46,7 +46,7 @@ def test_rows_that_are_consistent_with_the_promise_are_exit_code_0(command, fitt
     told = said.out.splitlines()
     assert told[0].startswith("Consistent with the promise: ")
     assert told[1] == "What to do: Keep using the model. Audit again when you know more true values."
-    for words in ("Width of the intervals: ", "By town", "Over day", "Nothing stands out among ", "Page:  "):
+    for words in ("Width of the intervals: ", "By town", "By month of day", "Nothing stands out among ", "Page:  "):
         assert words in said.out
     for words in ("exact test", "By the size", "Column 'size'", "searched"):
         assert words not in said.out

@@ -2,6 +2,7 @@ import json
 import os
 import zipfile
 from dataclasses import replace
+from html import unescape
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +12,7 @@ from pyarrow import csv, parquet
 import guardband as gb
 from cli_tables import awkward_table, small_table
 from excel_files import write_xlsx
+from guardband.cli import fit_steps
 from guardband.doors.kept_report import read_report
 
 pytest.importorskip("guardband.report.page")
@@ -123,18 +125,77 @@ def test_a_table_may_have_a_name_that_is_no_text(command, here):
     assert command("report", model, "-o", "again.html").code == 0
 
 
-def test_split_by_time_keeps_the_latest_rows_apart(command, here, monkeypatch):
+BY_TIME = ["-t", "price", "--preset", "fast", "--time", "day", "--split-by-time"]
+
+
+@pytest.mark.parametrize("more", [[], ["--drop", "day"]], ids=["learnt", "dropped"])
+def test_split_by_time_keeps_the_latest_rows_apart_and_says_so(command, here, monkeypatch, more):
     parquet.write_table(small_table(), here / "t.parquet")
     seen = {}
-    fit, calibrate = gb.IntervalRegressor.fit, gb.IntervalRegressor.calibrate
-    monkeypatch.setattr(gb.IntervalRegressor, "fit", lambda m, X, y, **k: (seen.update(fit=X), fit(m, X, y, **k))[1])
-    monkeypatch.setattr(
-        gb.IntervalRegressor, "calibrate", lambda m, X, y: (seen.update(calibrate=X), calibrate(m, X, y))[1]
-    )
-    said = command("fit", "t.parquet", "-t", "price", "--preset", "fast", "--time", "day", "--split-by-time")
+    split = fit_steps.split
+    monkeypatch.setattr(fit_steps, "split", lambda *given: seen.setdefault("parts", split(*given)))
+    said = command("fit", "t.parquet", *BY_TIME, *more)
     assert said.code == 0, said.err
-    assert max(seen["fit"]["day"].to_pylist()) <= min(seen["calibrate"]["day"].to_pylist())
-    assert len(seen["fit"]) + len(seen["calibrate"]) == 450
+    fitted, checked = (part.table["day"].to_pylist() for part in (seen["parts"].fit, seen["parts"].check))
+    assert max(fitted) < min(checked)
+    assert len(checked) == 50
+    model = gb.load(here / "t.guardband")
+    own = model.certificate_.in_time
+    assert own.by == "day"
+    assert own.trained_until < own.calibrated_from < own.calibrated_until < str(min(checked))
+    assert (model.split_by_time, model.certificate_.n_calibration) == (True if more else "day", np.ceil(0.25 * 450))
+    assert own.in_words() in said.out
+    page = unescape((here / "t.html").read_text())
+    assert own.in_words() in page
+    assert "500, split by time" in page
+    told = json.loads(command("fit", "t.parquet", *BY_TIME, *more, "--json").out)
+    assert told["certificate"]["in_time"]["trained_until"] == own.trained_until
+    assert "order of time, which makes this doubtful" in told["certificate"]["assumption"]
+
+
+def test_rows_of_one_day_are_on_one_side(command, here):
+    table = small_table()
+    coarse = [value.replace(day=1) for value in table["day"].to_pylist()]
+    table = table.set_column(table.column_names.index("day"), "day", pa.array(coarse, table["day"].type))
+    parquet.write_table(table, here / "t.parquet")
+    said = command("fit", "t.parquet", *BY_TIME, "--json")
+    assert said.code in (0, 1), said.err
+    own = gb.load(here / "t.guardband").certificate_.in_time
+    assert own.trained_until < own.calibrated_from
+
+
+def test_a_time_that_does_not_tell_rows_apart_is_refused_in_words(command, here):
+    table = small_table()
+    same = pa.array([table["day"][0].as_py()] * 500, table["day"].type)
+    parquet.write_table(table.set_column(2, "day", same), here / "t.parquet")
+    said = command("fit", "t.parquet", *BY_TIME, "-q")
+    assert "In 'day', nearly all of 500 rows have the time 2024-" in said.complaint
+
+
+def test_a_missing_time_is_named(command, here):
+    table = small_table()
+    days = [None if i == 6 else day for i, day in enumerate(table["day"].to_pylist())]
+    parquet.write_table(table.set_column(2, "day", pa.array(days, table["day"].type)), here / "t.parquet")
+    said = command("fit", "t.parquet", *BY_TIME, "-q")
+    assert (
+        "The column 'day' has a missing value in row 7 of t.parquet. Fill it in, or remove the row." in said.complaint
+    )
+
+
+@pytest.mark.parametrize("more", [[], ["--check", "0"]], ids=["test rows", "no test rows"])
+def test_a_random_split_that_flatters_is_told_with_its_numbers(command, here, more):
+    rng = np.random.default_rng(0)
+    days = np.arange(800)
+    x = rng.normal(size=800)
+    y = x + rng.normal(size=800) * np.where(days > 600, 4, 1)
+    when = pa.array(np.datetime64("2024-01-01") + days)
+    parquet.write_table(pa.table({"x": x, "when": when, "y": y}), here / "t.parquet")
+    said = command("fit", "t.parquet", "-t", "y", "--preset", "fast", *more)
+    told = said.out + said.err
+    assert told.count("A random split flatters: a small model covered 9") == 1
+    assert 'Add --time when --split-by-time (split_by_time="when").' in told
+    by_time = command("fit", "t.parquet", "-t", "y", "--preset", "fast", "--time", "when", "--split-by-time", *more)
+    assert "flatters" not in by_time.out + by_time.err
 
 
 def test_a_target_whose_commas_may_mark_thousands_is_refused(command, tmp_path):

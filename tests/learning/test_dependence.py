@@ -7,7 +7,7 @@ from scipy.stats import binom, nbinom
 
 from guardband.data.table import read_table
 from guardband.learning.clusters import exchange_p_value, look_for_clusters, possible_keys
-from guardband.learning.dependence import FALSE_DOUBTS, IN_PYTHON, Suspects
+from guardband.learning.dependence import FALSE_DOUBTS, Suspects
 from guardband.learning.likeness import centred_ranks, p_value
 from guardband.learning.order import possible_orders
 from laws import SIGNIFICANCE
@@ -212,11 +212,11 @@ def test_order_by_a_date_is_seen_in_a_shuffled_file():
     shuffled = rng.permutation(600)
     (doubt,) = found(X.iloc[shuffled], y[shuffled])
     assert (doubt.kind, doubt.columns) == ("order", ("when",))
-    assert doubt.sentence.endswith(f" Add --time when --split-by-time. {IN_PYTHON}")
+    assert doubt.sentence.endswith(' Add --time when --split-by-time (split_by_time="when").')
     by_time = found(X.drop(columns="when").iloc[shuffled], y[shuffled], time=hours[shuffled])
     assert [doubt.kind for doubt in by_time] == ["order"]
     assert by_time[0].sentence.startswith("Rows near each other in time have similar errors. ")
-    assert by_time[0].sentence.endswith(f" Add --split-by-time. {IN_PYTHON}")
+    assert by_time[0].sentence.endswith(" Add --split-by-time (split_by_time=True).")
 
 
 def test_what_is_no_key_and_no_order_costs_nothing():

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -257,7 +258,39 @@ def test_each_page_opens_in_silence_and_no_number_of_a_plot_is_cut_off(visit, pa
     page = visit(path=pages[name])
     assert page.evaluate(OUTSIDE) == []
     count = page.locator(".plot svg").count()
-    assert count == (0 if name == "infinite" or "no rows" in name else 4 if name in ("one width", "groups") else 6)
+    assert count == (
+        0 if name == "infinite" or "no rows" in name else {"one width": 4, "groups": 4, "time": 7}.get(name, 6)
+    )
+
+
+@pytest.mark.parametrize("size", [(1280, 800), (360, 640)], ids=["desk", "phone"])
+def test_coverage_over_time_is_drawn_with_the_range_of_each_period(visit, pages, size):
+    own = case("time")
+    (family,) = (family for family in own["audit"]["families"] if family["key"] == "time")
+    assert family["title"] == "By month of sold"
+    flags = [stratum["flag"] for stratum in family["strata"]]
+    assert "low" in flags
+    page = visit(*size, path=pages["time"])
+    chart = page.locator("#times svg")
+    assert chart.locator("rect.ribbon").count() == len(flags)
+    assert chart.locator("path.cross").get_attribute("d").count("M") == flags.count("low")
+    assert chart.locator("circle.over").count() == flags.count("high")
+    assert (chart.locator("path.dot").get_attribute("d") or "").count("M") == flags.count(None)
+    worst = family["strata"][flags.index("low")]
+    said = chart.locator("rect.ribbon title").nth(flags.index("low")).text_content()
+    assert said.startswith(f"{worst['label']}: {round(100 * worst['covered'] / worst['n'], 2):g}% of {worst['n']} rows")
+    assert "expected range, allowing for 10 looks" in page.locator("section", has=chart).text_content()
+    boxes = [text.bounding_box() for text in chart.locator("text").all() if "-" in text.text_content()]
+    assert len(boxes) >= 2
+    assert all(a["x"] + a["width"] < b["x"] for a, b in pairwise(boxes))
+    assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
+
+
+def test_without_a_script_coverage_over_time_is_a_table(visit, pages):
+    page = visit(path=pages["time"], java_script_enabled=False)
+    section = page.locator("section[aria-labelledby=time]")
+    assert section.locator("tbody tr").count() == 10
+    assert section.locator("tr.low").count() >= 1
 
 
 @pytest.mark.parametrize("name", ["tiny", "huge", "low group"])

@@ -8,6 +8,7 @@ from guardband.report.document import document
 from guardband.report.figures import write_figures
 from guardband.report.schema import checked
 from judged import evidence_of
+from report_cases import case
 from reported import documents, put
 
 
@@ -21,6 +22,14 @@ def test_figures_are_written_alike_each_time_and_none_without_rows(tmp_path):
     assert [path.name for path in first] == [f"{name}.{kind}" for name in names for kind in ("svg", "png")]
     assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
     assert write_figures(document(model, None), tmp_path / "c") == []
+
+
+def test_coverage_over_time_has_a_figure_if_a_time_is_known(tmp_path):
+    written = [path.name for path in write_figures(case("time"), tmp_path)]
+    assert "coverage-over-time.svg" in written
+    svg = (tmp_path / "coverage-over-time.svg").read_text()
+    xml.dom.minidom.parseString(svg)
+    assert "By month of sold" in svg
 
 
 def test_widths_that_do_not_vary_have_no_figure(tmp_path):

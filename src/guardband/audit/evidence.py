@@ -23,8 +23,9 @@ from guardband.data.entities import Entities
 from guardband.data.fingerprint import Prints, allowed_overlap, count_overlap, fingerprints
 from guardband.data.labelled_rows import column_target
 from guardband.data.reference import Reference
-from guardband.data.table import Column, Table, as_array, column_named, read_table, take_rows
+from guardband.data.table import Column, Table, numbers_from, take_rows
 from guardband.data.target import Target
+from guardband.data.times import side_column
 from guardband.data.used_rows import UsedRows
 
 Array = NDArray[np.float64]
@@ -91,6 +92,7 @@ class Evidence:
     ) -> Evidence:
         """Return the evidence of labelled rows; ``group`` and ``time`` are columns ``(n,)``, or names of some of X.
 
+        Without ``time``, the only column of dates says when rows came.
         ``row_numbers`` are the numbers by which the user knows the rows, else they are counted from 1. Of rows that
         belong together, by ``entities``, by the model's ``split_by`` or because they are repeated, one is drawn.
         ``context`` is what the rule must know of the rows if the table does not say it, and ``weights`` are theirs if
@@ -100,7 +102,7 @@ class Evidence:
         table = model.read_rows(X) if weights is None else model.read_rows(X, weights=weights)
         table = table if context is None else replace(table, context=context)
         response = column_target(y, table.n_rows)
-        columns = [_side("group", group, table.n_rows, X), _side("time", time, table.n_rows, X)]
+        columns = [_side("group", group, table.n_rows, X), _side("time", time, table.n_rows, X) or _only_date(table)]
         numbers = np.arange(1, table.n_rows + 1) if row_numbers is None else row_numbers
         if entities is None and model.belonging.split_by is None and fitted.has_labels:
             raise ValueError(
@@ -308,13 +310,10 @@ def _seen(together: Entities | None, fitted: UsedRows) -> int:
 
 
 def _side(argument: str, values: Any, n_rows: int, X: Any = None) -> Column | None:
-    """Return a column that is given apart or as the name of one of X, under its own name if it has one."""
-    if values is None:
-        return None
-    name = values if isinstance(values, str) else getattr(values, "name", None) or argument
-    values = column_named(X, values, argument) if isinstance(values, str) else values
-    array = as_array(values)
-    if array.shape != (n_rows,):
-        raise ValueError(f"{argument} must be one column of {n_rows} rows, found shape {array.shape}.")
-    (column,) = read_table(array.reshape(-1, 1)).columns
-    return replace(column, name=str(name))
+    return None if values is None else side_column(argument, values, n_rows, X)
+
+
+def _only_date(table: Table) -> Column | None:
+    """Return the only column of dates that differ, None if there are none or several."""
+    dates = [column for column in table.columns if column.kind == "date"]
+    return dates[0] if len(dates) == 1 and len(np.unique(numbers_from(dates[0], "date"))) > 1 else None

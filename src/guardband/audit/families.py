@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from guardband.audit.evidence import Evidence
+from guardband.audit.periods import unit_for
 from guardband.audit.strata import (
     Bins,
     Family,
@@ -43,7 +44,7 @@ def families_of(evidence: Evidence, law: Law, significance: float) -> tuple[Fami
         labels = categories_from(_as_cells(evidence.group))
         ways.append(("group", f"By {evidence.group.name}", bins_of_labels(labels, 30)))
     if evidence.time is not None:
-        ways.append(("time", f"Over {evidence.time.name}", _in_time(evidence.time, evidence.moments)))
+        ways.append(("time", *_in_time(evidence.time)))
     widths = without_noise(evidence.reach[:, 0], headline.lower if evidence.side == "lower" else headline.upper)
     for key, title, values in (
         ("width", BY_WIDTH[evidence.side], widths),
@@ -75,14 +76,20 @@ def _as_cells(column: Column) -> Column:
     return Column(column.name, cells)
 
 
-def _in_time(column: Column, moments: frozenset[str]) -> Bins:
-    if column.kind != "category":
-        return bins_of_numbers(numbers_from(column), 10, as_moment if column.name in moments else as_written)
+def _in_time(column: Column) -> tuple[str, Bins]:
+    """Return a title, and the rows by month or another unit of time, or by ranges of equal count if it has none."""
+    kind, title = column.kind, f"Over {column.name}"
+    if kind == "date":
+        days = numbers_from(column, kind)
+        unit = unit_for(days)
+        return (title, bins_of_numbers(days, 10, as_moment)) if unit is None else unit.periods(days, column.name)
+    if kind != "category":
+        return title, bins_of_numbers(numbers_from(column, kind), 10, as_written)
     cells = categories_from(column)
     order = sorted({cell for cell in cells if cell is not None})
     place = {cell: float(i) for i, cell in enumerate(order)}
     values = np.array([np.nan if cell is None else place[cell] for cell in cells])
-    return bins_of_numbers(values, 10, lambda i: order[int(i)])
+    return title, bins_of_numbers(values, 10, lambda i: order[int(i)])
 
 
 def searched_region(evidence: Evidence, law: Law, significance: float) -> Stratum | None:

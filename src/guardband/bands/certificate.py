@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, TypeVar
 
 from guardband.bands import (  # noqa: F401  their kinds are known once they are loaded
@@ -17,6 +17,7 @@ from guardband.bands import (  # noqa: F401  their kinds are known once they are
 )
 from guardband.bands.group_line import GroupLine
 from guardband.bands.promise import DELTA, Part, Promise
+from guardband.bands.time_split import DOUBTFUL, TimeSplit
 
 T = TypeVar("T")
 
@@ -38,12 +39,15 @@ class Certificate:
         Whether one level was asked for, not a sequence.
     notes : tuple of str, default ()
         Remarks to print at the end.
+    in_time : TimeSplit, default None
+        When the rows came, if the calibration rows are later than the training rows. None for any other split.
     """
 
     method: str
     promise: Promise
     scalar: bool
     notes: tuple[str, ...] = ()
+    in_time: TimeSplit | None = None
 
     @property
     def kind(self) -> str:
@@ -77,8 +81,9 @@ class Certificate:
 
     @property
     def assumption(self) -> str:
-        """What must hold of the rows for the promise to hold."""
-        return self.promise.assumption
+        """What must hold of the rows for the promise to hold; a split by time makes it doubtful."""
+        own = self.promise.assumption
+        return own if self.in_time is None or not self.promise.binding else f"{own}, {DOUBTFUL}"
 
     @property
     def expected_coverage(self) -> float | tuple[float, ...]:
@@ -134,12 +139,16 @@ class Certificate:
         """Return the certificate, with the numbers that follow from it, for JSON."""
         binding = self.promise.binding
         names = ("kind", "method", "confidence_level", "n_calibration", "rank", "delta", "whole_line", "assumption")
-        return {name: getattr(self, name) for name in names} | {
-            "expected_coverage": self.expected_coverage if binding else None,
-            "coverage_bound": self.coverage_bound() if binding else None,
-            "promise": self.promise.to_dict(),
-            "notes": self.notes,
-        }
+        return (
+            {name: getattr(self, name) for name in names}
+            | {
+                "expected_coverage": self.expected_coverage if binding else None,
+                "coverage_bound": self.coverage_bound() if binding else None,
+                "promise": self.promise.to_dict(),
+                "notes": self.notes,
+            }
+            | ({} if self.in_time is None else {"in_time": asdict(self.in_time)})
+        )
 
     @classmethod
     def from_dict(cls, entries: Mapping[str, Any]) -> Certificate:
@@ -151,11 +160,14 @@ class Certificate:
             What ``to_dict`` returned.
         """
         scalar = not isinstance(entries["confidence_level"], list | tuple)
-        return cls(entries["method"], Promise.from_dict(entries["promise"]), scalar, tuple(entries["notes"]))
+        in_time = TimeSplit(**entries["in_time"]) if entries.get("in_time") else None
+        return cls(entries["method"], Promise.from_dict(entries["promise"]), scalar, tuple(entries["notes"]), in_time)
 
     def __str__(self) -> str:
-        notes = self.notes if self.promise.binding else ()
-        return "\n".join([*self.promise.lines(self.method), *(f"Note: {note}" for note in notes)])
+        lines, binding = self.promise.lines(self.method), self.promise.binding
+        if self.in_time is not None and binding:
+            lines.append(self.in_time.in_words())
+        return "\n".join([*lines, *(f"Note: {note}" for note in (self.notes if binding else ()))])
 
     def __repr__(self) -> str:
         first = self.promise.lines(self.method)[0]

@@ -68,6 +68,8 @@ def _figures(certificate: Certificate) -> list[tuple[str, list[str]]]:
         else:
             out.append(("Coverage of rows so far", _each(_at_least, bounds)))
         out.append(("Assumes", [certificate.assumption]))
+        if certificate.in_time is not None:
+            out.append(("Split", [certificate.in_time.in_brief()]))
     if any(promise.whole_line):
         out.append(("Intervals are", ["infinite" if whole else "finite" for whole in promise.whole_line]))
     return out

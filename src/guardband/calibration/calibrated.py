@@ -10,6 +10,7 @@ from guardband.bands.certificate import Certificate
 from guardband.bands.intervals import Intervals
 from guardband.bands.levels import Level, Levels
 from guardband.bands.predicted import Context, Predicted
+from guardband.bands.time_split import TimeSplit
 from guardband.calibration.group_widths import Units, same_units, with_widths
 from guardband.calibration.rule import Calibration, Ends, Rule
 from guardband.calibration.summary import Array, Summary
@@ -54,6 +55,7 @@ class Calibrated:
     on_insufficient: OnInsufficient
     unit: Unit | None = None
     chosen: Chosen | None = None
+    in_time: TimeSplit | None = None
 
     @classmethod
     def from_entities(
@@ -154,7 +156,7 @@ class Calibrated:
     @property
     def certificate(self) -> Certificate:
         """What is promised."""
-        return Certificate(self.rule.method, self.found.promise, self.rule.levels.scalar, self.notes)
+        return Certificate(self.rule.method, self.found.promise, self.rule.levels.scalar, self.notes, self.in_time)
 
     def at(self, confidence_level: Level | Sequence[Level] | None, alpha: Level | Sequence[Level] | None) -> Calibrated:
         """Return the same at other levels, if any are given that differ."""
@@ -163,9 +165,10 @@ class Calibrated:
         levels = Levels.of(confidence_level, alpha)
         if levels == self.rule.levels:
             return self
-        return Calibrated.by(
+        own = Calibrated.by(
             self.rule.at(levels), self.summary, self.notes, self.on_insufficient, self.unit, chosen=self.chosen
         )
+        return replace(own, in_time=self.in_time)
 
     def ends(self, predicted: Predicted, context: Context) -> Ends:
         """Return lower ``(n, L)``, point ``(n,)`` and upper ``(n, L)`` of new rows."""

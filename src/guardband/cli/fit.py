@@ -199,7 +199,9 @@ def fit(
         rows.numbers(weight)  # whichever part a row would fall into, its weight must be one
     if time is not None and not split_by_time:
         speaker.note(IN_TIME)
-    parts = split(rows, model, check, seed, split_by_time, speaker)
+    if split_by_time:  # a column that the model does not see is brought apart
+        model.split_by_time = str(time) if time in features else True
+    parts = split(rows, model, check, seed, speaker)
     seconds = train(model, parts, speaker)
     about = {"source": visible(disk.label), "dropped": dropped, "seed": seed, "seconds": seconds}
     elsewhere = None if others is None else for_other_rows(model, parts, others, visible(disk.label), speaker)

@@ -78,7 +78,7 @@ class Result:
             }
             made = document(model, evidence, heading=heading)
             made = made if other is None else other.described(made)
-            made = with_origin(made, rows, counts, parts.calibrate is not None, about)
+            made = with_origin(made, rows, counts, bool(model.split_by_time), about)
             sample = sample_of(model, checked or parts.fit, worth_showing(rows, SHOWN_COLUMNS))
             return cls(model, rows, checked, counts, made, sample, _below_zero(model, parts.fit, evidence), other)
 
@@ -104,15 +104,21 @@ class Result:
         """Say what was found, where it was written, and what to do next."""
         certificate = str(self.certificate)
         speaker.tell_verdict(self.document["status"], self.document["sentence"])
-        if self.other is not None and self.other.in_words:
-            speaker.tell(self.other.in_words)
+        before = "" if self.other is None else self.other.in_words
+        if before:
+            speaker.tell(before)
+        for doubt in self.model.fitted_.doubts if self.counts["checked"] else ():  # without test rows, fit said so
+            if doubt not in self.document["sentence"] + before:
+                speaker.note(doubt)
         speaker.tell(f"\n{self._sample_title()}")
         speaker.tell(sample_table(self.sample, speaker.out.width if speaker.out.is_terminal else WIDTH))
         if speaker.verbose:
             speaker.tell(f"{certificate}\n")
             speaker.tell(self._details())
         else:
-            speaker.tell(f"{certificate.splitlines()[0]}\n")
+            in_time = self.certificate.in_time if self.certificate.promise.binding else None
+            split = "" if in_time is None else f"{in_time.in_words()}\n"
+            speaker.tell(f"{certificate.splitlines()[0]}\n{split}")
         tell_groups(self.groups, speaker, None if speaker.verbose else "The page shows them, or add --verbose.")
         if self.proposal is not None:
             speaker.note(f"{self.proposal}\n")

@@ -18,20 +18,18 @@ from guardband.data.labelled_rows import column_target
 from guardband.data.row_numbers import rows_known_as
 from guardband.data.split import FEWEST_ROWS
 from guardband.data.table import read_table
+from guardband.data.times import Times
 from guardband.doors.table import IntervalRegressor
 from guardband.exceptions import DependentRowsWarning
 from guardband.learning.options import FitOptions
 from guardband.progress import told_of_steps
 
-CALIBRATION_SHARE = 0.25
-
 
 @dataclass(frozen=True)
 class Parts:
-    """The rows that fit, those that calibrate where the split is by time, and the test rows."""
+    """The rows that fit, and the test rows."""
 
     fit: Labelled
-    calibrate: Labelled | None
     check: Labelled | None
 
 
@@ -69,9 +67,9 @@ def check_target(model: IntervalRegressor, rows: Labelled) -> None:
         FitOptions.of(model.get_params(deep=False)).target.decided(column_target(rows.y, rows.n))
 
 
-def split(rows: Labelled, model: IntervalRegressor, check: float, seed: int, by_time: bool, speaker: Speaker) -> Parts:
-    """Return the parts; rows that belong together are in one of them."""
-    if by_time:
+def split(rows: Labelled, model: IntervalRegressor, check: float, seed: int, speaker: Speaker) -> Parts:
+    """Return the parts; rows that belong together are in one of them. If the model splits by time, so does this."""
+    if model.split_by_time:
         return _split_by_time(rows, check)
     with speaker.doing(f"Looking for repeated rows among {rows.n:,}"):
         response = column_target(rows.y, rows.n)
@@ -83,32 +81,29 @@ def split(rows: Labelled, model: IntervalRegressor, check: float, seed: int, by_
     fitted, checked_ones = order[: count - aside], order[count - aside :]
     if together is not None:
         fitted, checked_ones = together.rows_of(fitted), together.rows_of(checked_ones)
-    return Parts(rows.take(np.sort(fitted)), None, rows.take(np.sort(checked_ones)) if aside else None)
+    return Parts(rows.take(np.sort(fitted)), rows.take(np.sort(checked_ones)) if aside else None)
 
 
 def train(model: IntervalRegressor, parts: Parts, speaker: Speaker) -> float:
     """Train and calibrate the model; return how many seconds it took."""
     started, rows = monotonic(), parts.fit
     weight = None if rows.weight is None else rows.numbers(rows.weight)
-    model.calibration_size = CALIBRATION_SHARE if parts.calibrate is None else None
-    with speaker.doing(f"Training on {rows.n:,} rows"), told_of_steps(speaker.step):
-        with rows_known_as(rows.row_numbers), warnings.catch_warnings():
-            if parts.check is not None:  # the verdict says so
-                warnings.simplefilter("ignore", DependentRowsWarning)
-            model.fit(rows.X, rows.y, sample_weight=weight, entities=rows.entities)
-        if parts.calibrate is not None:
-            speaker.step(f"Calibrating on {parts.calibrate.n:,} rows")
-            with rows_known_as(parts.calibrate.row_numbers):
-                model.calibrate(parts.calibrate.X, parts.calibrate.y)
+    time = None if isinstance(model.split_by_time, str) else rows.side(rows.time)
+    doing = (speaker.doing(f"Training on {rows.n:,} rows"), told_of_steps(speaker.step))
+    with doing[0], doing[1], rows_known_as(rows.row_numbers), warnings.catch_warnings():
+        if parts.check is not None:  # the verdict says so
+            warnings.simplefilter("ignore", DependentRowsWarning)
+        model.fit(rows.X, rows.y, sample_weight=weight, entities=rows.entities, time=time)
     return round(monotonic() - started, 1)
 
 
 def _split_by_time(rows: Labelled, check: float) -> Parts:
     assert rows.time is not None
     aside = math.floor(check * rows.n)
-    order = np.argsort(rows.numbers(rows.time), kind="stable")
-    later = order[: rows.n - aside]
-    held_out = math.ceil(CALIBRATION_SHARE * len(later))
-    calibration = rows.take(np.sort(later[len(later) - held_out :]))
-    checked = rows.take(np.sort(order[rows.n - aside :])) if aside else None
-    return Parts(rows.take(np.sort(later[: len(later) - held_out])), calibration, checked)
+    rows.numbers(rows.time)  # refuses missing values, by their place
+    times = Times.of(True, rows.side(rows.time), None, rows.n)
+    assert times is not None
+    if not aside:
+        return Parts(rows, None)
+    fitted, checked = times.split(aside)
+    return Parts(rows.take(fitted), rows.take(checked))

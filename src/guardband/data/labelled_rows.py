@@ -15,6 +15,7 @@ from guardband.data.fingerprint import Prints, fingerprints
 from guardband.data.repeats import RepeatRule, repeats_in
 from guardband.data.table import Table, as_array, take_rows
 from guardband.data.target import read_target
+from guardband.data.times import Times
 from guardband.exceptions import MissingTargetWarning, RepeatedRowsWarning, warn
 
 Array = NDArray[np.float64]
@@ -25,7 +26,8 @@ Rows = NDArray[np.intp]
 class LabelledRows:
     """Rows whose target is known. ``X`` is what the user gave, and ``table`` what was read of it.
 
-    Rows that belong together have the same label in ``entities``, None if all rows stand alone.
+    Rows that belong together have the same label in ``entities``, None if all rows stand alone. ``times`` says when
+    they came, if that is known.
     """
 
     X: Any
@@ -33,14 +35,21 @@ class LabelledRows:
     y: Array
     weight: Array | None = None
     entities: Entities | None = None
+    times: Times | None = None
 
     @classmethod
     def of(
-        cls, X: Any, table: Table, y: Any, weight: Array | None = None, entities: Entities | None = None
+        cls,
+        X: Any,
+        table: Table,
+        y: Any,
+        weight: Array | None = None,
+        entities: Entities | None = None,
+        times: Times | None = None,
     ) -> LabelledRows:
         """Return the rows whose target is known; others are counted in a warning."""
         target = column_target(y, table.n_rows, may_miss=True)
-        rows = cls(X, table, target, weight, entities)
+        rows = cls(X, table, target, weight, entities, times)
         known = np.flatnonzero(~np.isnan(target))
         missing = table.n_rows - len(known)
         if not missing:
@@ -70,13 +79,14 @@ class LabelledRows:
 
     def take(self, rows: Rows) -> LabelledRows:
         """Return some of the rows; ``X`` stays as it was given."""
-        weight, entities = self.weight, self.entities
+        weight, entities, times = self.weight, self.entities, self.times
         return LabelledRows(
             self.X,
             self.table.take(rows),
             self.y[rows],
             None if weight is None else weight[rows],
             None if entities is None else entities.take(rows),
+            None if times is None else times.take(rows),
         )
 
     def known(self, context: Context) -> LabelledRows:
@@ -109,6 +119,11 @@ class Belonging:
             raise ValueError(f"split_by must be the name of a column, several names, or a function, found {own!r}.")
         return tuple(names)
 
+    @property
+    def names_entities(self) -> bool:
+        """Whether the user said what rows belong to, by columns or a function."""
+        return callable(self.split_by) or bool(self.keys)
+
     def labelled(self, labels: Any, n_rows: int) -> Entities | None:
         """Return the entities that labels name, which the user gave in place of ``split_by``."""
         if labels is None or isinstance(labels, Entities):
@@ -122,7 +137,7 @@ class Belonging:
         if labels is not None:
             return self.labelled(labels, table.n_rows)
         if self.split_by is not None:
-            return entities_from(table, X, self.split_by) if callable(self.split_by) or self.keys else None
+            return entities_from(table, X, self.split_by) if self.names_entities else None
         if self.rule is not None:
             return self.rule.entities(table, y)
         repeats = repeats_in(table, y)

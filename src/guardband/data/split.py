@@ -8,6 +8,7 @@ import numbers
 import numpy as np
 
 from guardband.data.entities import Entities, Rows
+from guardband.data.times import Times
 
 FEWEST_ROWS = 4
 
@@ -18,12 +19,14 @@ def split_rows(
     random: np.random.RandomState,
     entities: Entities | None = None,
     what: str = "rows",
+    times: Times | None = None,
 ) -> tuple[Rows, Rows]:
     """Return training rows and calibration rows, drawn at random, or all rows to train on if it is None.
 
-    Entities are drawn whole, and the size is then the share or the number of these.
+    Entities are drawn whole, and the size is then the share or the number of these. With ``times`` the latest rows
+    calibrate.
     """
-    if entities is not None:
+    if entities is not None and times is None:
         training, held_out = split_rows(
             len(entities.every), calibration_size, random, what=f"values of {entities.name}"
         )
@@ -43,5 +46,7 @@ def split_rows(
             f"if you bring calibration rows yourself, found {calibration_size!r}."
         )
     n2 = int(calibration_size) if whole else min(math.ceil(calibration_size * n), n - 2)
+    if times is not None:
+        return times.split(n2, entities)
     order = random.permutation(n)
     return np.sort(order[n2:]), np.sort(order[:n2])

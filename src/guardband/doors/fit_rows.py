@@ -59,7 +59,7 @@ def fit_rows(
     columns = None if by is None or by == AUTO else group_columns(by, given.table, given.X)
     random = check_random_state(params["random_state"])
     given = given.grouped(belonging)
-    split = _split(given, params["calibration_size"], random)
+    split = _split(given, params["calibration_size"], random, bool(params["split_by_time"]))
     seed = int(random.randint(2**31 - 1))
     fitted, held_out, notes = _trained(given, split, seed, target, columns, how, params, options, belonging, deadline)
     if not held_out.n:
@@ -104,7 +104,8 @@ def _trained(
         )
         progress.step("Looking for rows that depend on each other")
         method, learned = _with_score(options, learned, training)
-        doubts = _doubts(options, learned, training, given, is_split=len(d2) > 0)
+        at_random = len(d2) > 0 and not params["split_by_time"]
+        doubts = _doubts(options, learned, training, given, at_random)
         held_out = given.take(d2)
         rule = method.rule(options.request)
         grouping: AnyGroups | None = None
@@ -134,6 +135,7 @@ def _trained(
             seen=training.seen,
             grouping=grouping,
             source=kept_source(rows.x),
+            trained_until=_last(given, d1) if params["split_by_time"] else None,
         )
     return fitted, held_out, notes
 
@@ -144,14 +146,25 @@ def warn_of_absurd_rows(target: Target, rows: LabelledRows, numbers: Rows) -> No
     warn_of_absurd(rows.y, wrong, numbers, trains=False)
 
 
-def _split(given: LabelledRows, calibration_size: Any, random: np.random.RandomState) -> tuple[Rows, Rows]:
-    """Return training rows, those of positive weight, and calibration rows."""
-    d1, d2 = split_rows(given.n, calibration_size, random, given.entities)
+def _split(
+    given: LabelledRows, calibration_size: Any, random: np.random.RandomState, by_time: bool
+) -> tuple[Rows, Rows]:
+    """Return training rows, those of positive weight, and calibration rows, the latest if the split is by time."""
+    times = given.times if by_time else None
+    if times is not None:
+        times.need_known()
+    d1, d2 = split_rows(given.n, calibration_size, random, given.entities, times=times)
     if given.weight is not None:
         d1 = d1[given.weight[d1] > 0]
         if len(d1) < 2:
             raise ValueError(f"Only {len(d1)} training rows have a positive sample_weight. At least 2 are needed.")
     return d1, d2
+
+
+def _last(given: LabelledRows, rows: Rows) -> float:
+    """Return when the last of some rows came."""
+    assert given.times is not None
+    return float(given.times.values[rows].max())
 
 
 def _search(
@@ -188,7 +201,7 @@ def _with_score(options: FitOptions, learned: Learned, training: TrainingSet) ->
 
 
 def _doubts(
-    options: FitOptions, learned: Learned, training: TrainingSet, given: LabelledRows, is_split: bool
+    options: FitOptions, learned: Learned, training: TrainingSet, given: LabelledRows, at_random: bool
 ) -> tuple[str, ...]:
     """Return why rows may depend on each other, in sentences that are told too, unless the user said what they are."""
     if training.suspects is None:
@@ -196,7 +209,7 @@ def _doubts(
     table = SomeRows(given.table, training.places)
     levels, alone = options.request.levels, training.alone
     every = doubts_of(training.suspects, training.rows, learned, table, training.y, levels, alone)
-    found = [doubt for doubt in every if is_split or doubt.kind == "cluster"]  # who brings D2 chose its time
+    found = [doubt for doubt in every if at_random or doubt.kind == "cluster"]  # others chose the time of D2
     for doubt in found:
         warn(doubt.sentence, DependentRowsWarning)
     return tuple(doubt.sentence for doubt in found)

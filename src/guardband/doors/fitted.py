@@ -10,19 +10,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guardband.bands.predicted import Context, Predicted
+from guardband.bands.time_split import TimeSplit
 from guardband.calibration.calibrated import Calibrated, OnInsufficient
 from guardband.calibration.rule import Rule
 from guardband.data.fingerprint import Prints, count_overlap
 from guardband.data.grouping import Grouping
 from guardband.data.labelled_rows import LabelledRows
 from guardband.data.mixed_rows import Mixer, Sources, mixed_groups
+from guardband.data.row_numbers import known_as
 from guardband.data.table import Table
+from guardband.data.times import Times
 from guardband.data.tree_groups import TreeGroups
 from guardband.data.unlike import Seen
 from guardband.data.used_rows import UsedRows
 from guardband.doors.weights import Weighting, mixed_weights, refuse_entities, weighted
 from guardband.learning.learned import Learned
 from guardband.learning.shift import KnownRows
+from guardband.words import rows_named
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -33,7 +37,8 @@ class Fitted(UsedRows):
     was fitted with. ``seen`` is what the training rows held, None for a model of a file that does not say. ``grouping``
     are the groups that have a promise of their own, if there are any, and ``weighting`` says where the weights of rows
     come from, if they have any. ``source`` are encoded training rows and ``known`` the calibration rows, for
-    ``for_target``; both are in memory only.
+    ``for_target``; both are in memory only. ``trained_until`` is when the last training row came, if rows were split by
+    time.
     """
 
     learned: Learned
@@ -46,6 +51,7 @@ class Fitted(UsedRows):
     weighting: Weighting | None = None
     source: NDArray[np.float32] | None = None
     known: KnownRows | None = None
+    trained_until: float | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what a copy or a file may hold: no rows."""
@@ -77,6 +83,7 @@ class Fitted(UsedRows):
     ) -> Fitted:
         """Return the same, calibrated on these rows, with what is to be said of them."""
         refuse_entities(rows.entities, weighting)
+        in_time = None if rows.times is None or self.trained_until is None else self._later(rows.times)
         shared = count_overlap(rows.prints, self.training_prints)
         if shared:
             notes += (
@@ -99,9 +106,23 @@ class Fitted(UsedRows):
         return replace(
             self,
             learned=replace(self.learned, target=target),
-            calibrated=calibrated,
+            calibrated=replace(calibrated, in_time=in_time),
             weighting=weighting,
             known=known,
             calibration_prints=rows.prints,
             calibration_entities=None if rows.entities is None else rows.entities.every,
         )
+
+    def _later(self, times: Times) -> TimeSplit:
+        """Return how rows were split by time; calibration rows that are no later than a training row are refused."""
+        assert self.trained_until is not None
+        times.need_known()
+        until, early = times.in_words(self.trained_until), np.flatnonzero(times.values <= self.trained_until)
+        if len(early):
+            found = f"{len(early):,} of {len(times.values):,} rows are not ({rows_named(known_as(early))})"
+            raise ValueError(
+                f"With split_by_time, calibration rows must be later than all training rows, which go up to {until} "
+                f"({times.name}). {found}. Calibrate on later rows."
+            )
+        first, last = (times.in_words(float(own)) for own in (times.values.min(), times.values.max()))
+        return TimeSplit(times.name, until, first, last)

@@ -31,8 +31,10 @@ def for_target(
     own, block = estimate.rule(rule), (known.predicted, known.y, Context(weight=weights))
     how = (before.notes, before.on_insufficient)
     if known.entities is None:
-        return Calibrated.from_blocks(own, [block], *how, to_units=to_units), weighting
-    return Calibrated.from_entities(own, block, known.entities, *how, to_units=to_units), weighting
+        calibrated = Calibrated.from_blocks(own, [block], *how, to_units=to_units)
+    else:
+        calibrated = Calibrated.from_entities(own, block, known.entities, *how, to_units=to_units)
+    return replace(calibrated, in_time=before.in_time), weighting
 
 
 def with_source(known: KnownRows | None, source: Table | None) -> KnownRows:

@@ -132,6 +132,7 @@ def save(
         "seen": None if fitted.seen is None else fitted.seen.to_dict(),
         "grouping": None if fitted.grouping is None else fitted.grouping.to_dict(),
         "weighting": weighting_entries(fitted.weighting),
+        "trained_until": fitted.trained_until,
     }
     tensors = {WEIGHTS + name: t for name, t in learned.members.snapshot().items()}
     for name in PRINTS:
@@ -328,7 +329,7 @@ def _restore(
     )
     score = entries["score"]
     if (score is not None) != (params["method"] == AUTO) or score not in (None, *SCORES):
-        raise ModelFileError(f"its score, {score!r}, is not what its arguments ask for")
+        raise ValueError(f"its score, {score!r}, is not what its arguments ask for")
     method = options.method if score is None else method_named(score)
     grouping = restored_groups(entries, params["groups"])
     prints: dict[str, Any] = {name: tensors[name].numpy().view(np.uint64) for name in PRINTS}
@@ -345,6 +346,7 @@ def _restore(
         repeat_rule=None if entries["repeat_rule"] is None else RepeatRule.from_dict(entries["repeat_rule"]),
         seen=None if entries.get("seen") is None else Seen.from_dict(entries["seen"]),
         grouping=grouping,
+        trained_until=entries["trained_until"],
     )
     if entries["certificate"] is None and any(name.startswith((SUMMARY, WEIGHTING)) for name in tensors):
         raise ValueError("it holds a calibration without its certificate")

@@ -135,6 +135,7 @@ class Params(Promised, kw_only=True):
 
     calibration_size: Plain
     split_by: str | list[str] | None
+    split_by_time: str | bool = False
     network: str
     preset: str | Number
     hidden: list[Width] | None
@@ -395,6 +396,15 @@ class UnitEntries(Stored):
     n_rows: Count
 
 
+class TimeSplitEntries(Stored):
+    """A ``TimeSplit``."""
+
+    by: str
+    trained_until: str
+    calibrated_from: str
+    calibrated_until: str
+
+
 class CertificateEntries(Stored):
     """A ``Certificate``; the fields of its promise depend on its kind."""
 
@@ -410,6 +420,7 @@ class CertificateEntries(Stored):
     coverage_bound: Finite | list[Finite] | None
     promise: dict[str, Any]
     notes: list[str]
+    in_time: TimeSplitEntries | None = None
 
 
 class FeatureEntries(Stored):
@@ -453,6 +464,7 @@ class TableEntries(ModelEntries, tag="table"):
     grouping: Groups | None = None
     weighting: WeightingEntries | None = None
     chosen: ChosenEntries | None = None
+    trained_until: Finite | None = None
 
 
 class NetworkEntries(ModelEntries, tag="network"):

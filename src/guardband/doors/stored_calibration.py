@@ -59,6 +59,7 @@ def restored_calibration(
     chosen = Chosen(**entries["chosen"]) if entries.get("chosen") else None
     calibrated = Calibrated.by(rule, summary, notes, on_insufficient, unit, is_loaded=True, chosen=chosen)
     saved = Certificate.from_dict(entries["certificate"])
+    calibrated = replace(calibrated, in_time=saved.in_time)  # of which nothing but words follows
     if calibrated.certificate != saved:
         raise ValueError("what is calibrated here is not what the saved certificate promises")
     if not saved.promise.is_parted:

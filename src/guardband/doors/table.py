@@ -24,6 +24,7 @@ from guardband.data.fingerprint import count_overlap, refuse_overlap
 from guardband.data.grouping import BINS, GroupsBy, SmallGroups
 from guardband.data.labelled_rows import Belonging, LabelledRows
 from guardband.data.table import Table, read_table
+from guardband.data.times import Times
 from guardband.data.transforms import Transform
 from guardband.doors.about import settings_of
 from guardband.doors.fit_rows import PREPARED_OUTSIDE, fit_rows, warn_of_absurd_rows
@@ -119,6 +120,11 @@ class IntervalRegressor(PromiseBelowDiagram, TableModel, RegressorMixin, BaseEst
         returns a label for each row. Rows that belong together stay together in every split, and the promise is for a
         new patient. Columns of text that are named here are not learnt from, because new rows have new values. None
         looks for repeated rows and warns of columns that act as such keys. An empty list says that rows stand alone.
+    split_by_time : str or bool, default False
+        The column that says when each row came: dates, or numbers that grow with time. The earliest rows then train
+        and the latest calibrate, and the certificate says so. Rows of the same time stay on one side. The network
+        also learns from the column. True if no column of ``X`` says it, and you pass ``time`` to ``fit``. Use it if
+        you predict what comes next. Within the training rows, early stopping still draws rows at random.
     groups : str, sequence of str or function, default None
         The column whose values each have a promise of their own, such as a district. Several columns make groups that
         overlap: every value of each is one. A function of the table returns a label for each row, or several columns
@@ -207,6 +213,7 @@ class IntervalRegressor(PromiseBelowDiagram, TableModel, RegressorMixin, BaseEst
         on_insufficient: OnInsufficient = "inf",
         calibration_size: float | int | None = 0.25,
         split_by: SplitBy | None = None,
+        split_by_time: str | bool = False,
         groups: GroupsBy | None = None,
         small_groups: SmallGroups = "inf",
         missing_groups: bool = False,
@@ -248,6 +255,7 @@ class IntervalRegressor(PromiseBelowDiagram, TableModel, RegressorMixin, BaseEst
         self.on_insufficient = on_insufficient
         self.calibration_size = calibration_size
         self.split_by = split_by
+        self.split_by_time = split_by_time
         self.groups = groups
         self.small_groups = small_groups
         self.missing_groups = missing_groups
@@ -276,7 +284,9 @@ class IntervalRegressor(PromiseBelowDiagram, TableModel, RegressorMixin, BaseEst
 
     # ---------------------------------------------------------------------------------------- fit
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, entities: Any = None) -> IntervalRegressor:
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, entities: Any = None, time: Any = None
+    ) -> IntervalRegressor:
         """Train the network and, unless ``calibration_size`` is None, calibrate it on rows kept from training.
 
         Parameters
@@ -291,6 +301,9 @@ class IntervalRegressor(PromiseBelowDiagram, TableModel, RegressorMixin, BaseEst
         entities : array of shape (n,), default None
             A label for each row, equal for rows that belong together. Use it in place of ``split_by`` if no column
             holds the label.
+        time : array of shape (n,) or str, default None
+            When each row came, or the name of a column of ``X``. With ``split_by_time=True`` the split is by it.
+            Otherwise guardband warns if later rows are covered less often than rows drawn at random.
         """
         params = self.get_params(deep=False)
         options, belonging = FitOptions.of(params), Belonging(self.split_by)
@@ -299,7 +312,12 @@ class IntervalRegressor(PromiseBelowDiagram, TableModel, RegressorMixin, BaseEst
         validate_data(BaseEstimator(), X, skip_check_array=True)  # column names that cannot be kept are refused now
         labels = belonging.labelled(entities, table.n_rows)
         weight = None if sample_weight is None else _weights(sample_weight, table.n_rows)
-        given = LabelledRows.of(X, table, y, weight, labels)
+        times = Times.of(self.split_by_time, time, X, table.n_rows)
+        if self.split_by_time and (labels is not None or belonging.names_entities):
+            raise ValueError(
+                "split_by_time and what rows belong to (split_by, entities) exclude each other. Remove one of them."
+            )
+        given = LabelledRows.of(X, table, y, weight, labels, times)
         fitted = fit_rows(given, params, options, belonging, deadline)
         validate_data(self, given.X, skip_check_array=True, reset=True)
         self.n_features_in_ = len(table.columns)
@@ -336,7 +354,10 @@ class IntervalRegressor(PromiseBelowDiagram, TableModel, RegressorMixin, BaseEst
         if weighting is not None:
             own = weighting.of_calibration(X, table.n_rows, weights)
             table = replace(table, context=with_weights(table.context, own))
-        rows = LabelledRows.of(X, table, y, entities=self.belonging.labelled(entities, table.n_rows))
+        by_time = self.split_by_time if isinstance(self.split_by_time, str) else False
+        times = Times.of(by_time, None, X, table.n_rows)
+        labels = self.belonging.labelled(entities, table.n_rows)
+        rows = LabelledRows.of(X, table, y, entities=labels, times=times)
         refuse_overlap(rows.prints, fitted.training_prints, by_chance=fitted.training_entities is None)
         again = count_overlap(rows.prints, fitted.held_out_prints)
         notes = (f"{again} of {rows.n} calibration rows were also given to fit. {PREPARED_OUTSIDE}",) if again else ()

@@ -59,7 +59,8 @@ class TrainingSet:
         weight, together, alone = own.weight, own.entities, own.one_of_each_entity()
         table, y = own.table.take(alone), own.y[alone]
         # What needs memory of its own comes before the rows as networks see them, which are as large as the table.
-        suspects = Suspects.of(table, y) if may_depend else None
+        when = None if own.times is None else own.times.values[alone]
+        suspects = Suspects.of(table, y, when) if may_depend else None
         reference, seen = Reference.learn(table, y), Seen.learn(own.table, keys)
         rows = TrainingRows.of(
             own.table,

@@ -14,6 +14,7 @@ from guardband.bands.levels import Levels
 from guardband.data.fingerprint import fingerprints
 from guardband.data.table import SomeRows, Table
 from guardband.learning.clusters import Clusters, Key, likeliest_keys, look_for_clusters, possible_keys
+from guardband.learning.latest import Flattery, look_at_latest
 from guardband.learning.learned import Learned
 from guardband.learning.order import FEWEST_ROWS, Order, Ordered, look_for_order, possible_orders
 from guardband.learning.training_rows import TrainingRows
@@ -28,7 +29,6 @@ LOSS_TO_MENTION = 0.005
 MOST_ERRORS = 20_000
 """So many rows tell whether the networks' errors are alike nearby."""
 FEWER = "The guarantee may rest on fewer rows than were counted."
-IN_PYTHON = "In Python, fit the earlier rows with calibration_size=None, then call calibrate with the later ones."
 
 
 @dataclass(frozen=True)
@@ -77,17 +77,20 @@ class Suspects:
         rows, y, errors = SomeRows(table, self.once), y[self.once], None if errors is None else errors[self.once]
         if errors is not None and np.isnan(errors).all():
             errors = None
-        limit = FALSE_DOUBTS / (len(self.keys) + len(self.orders))
+        timed = sum(order.by != "file" for order in self.orders)
+        limit = FALSE_DOUBTS / (len(self.keys) + len(self.orders) + timed)
         likeliest = likeliest_keys(list(self.keys), y, errors)
         looked = [look_for_clusters(rows, y, key, level, limit, seed) for key in likeliest]
         clusters, orders = _coarsest([found for found in looked if found is not None]), list(self.orders)
         for own in clusters:
             orders = [_once_each(order, own.key.entities, seed) for order in orders]
-        ordered = [look_for_order(rows, y, errors, order, level, limit, seed) for order in orders]
-        return (
-            *(_cluster_doubt(own, level) for own in clusters),
-            *(_order_doubt(own, level) for own in ordered if own is not None),
-        )
+        doubts = [_cluster_doubt(own, level) for own in clusters]
+        for order in orders:
+            ordered = look_for_order(rows, y, errors, order, level, limit, seed)
+            flattered = look_at_latest(rows, y, order, level, limit, seed)
+            if ordered is not None or flattered is not None:
+                doubts.append(_order_doubt(order, ordered, flattered, level))
+        return tuple(doubts)
 
 
 def doubts_of(
@@ -131,7 +134,8 @@ def _once_each(order: Order, entities: NDArray[np.signedinteger[Any]], seed: int
     at = np.random.default_rng(seed).permutation(len(order.rows))
     own = entities[order.rows[at]]
     first = np.unique(np.where(own < 0, own.max() + 1 + np.arange(len(own)), own), return_index=True)[1]
-    return Order(order.by, order.column, order.rows[np.sort(at[first])])
+    kept = np.sort(at[first])
+    return Order(order.by, order.column, order.rows[kept], order.times[kept])
 
 
 def _cluster_doubt(found: Clusters, level: float) -> Doubt:
@@ -145,23 +149,28 @@ def _cluster_doubt(found: Clusters, level: float) -> Doubt:
     return Doubt("cluster", (name,), found.p_value, found.coverage, " ".join(words))
 
 
-def _order_doubt(found: Ordered, level: float) -> Doubt:
-    by, name = found.order.by, found.order.column
-    places = {"time": "near each other in time", "file": "near each other in the file"}
-    near = places.get(by, f"with a similar {name!r}")
-    words = [f"Rows {near} have similar errors."]
-    if _loses(found, level):
+def _order_doubt(order: Order, found: Ordered | None, flattered: Flattery | None, level: float) -> Doubt:
+    by, name, words = order.by, order.column, []
+    if found is not None:
+        places = {"time": "near each other in time", "file": "near each other in the file"}
+        near = places.get(by, f"with a similar {name!r}")
+        words.append(f"Rows {near} have similar errors.")
+    if flattered is not None:
+        words.append(flattered.in_words("" if name is None else f" by {name!r}"))
+    elif found is not None and _loses(found, level):
         words.append(f"For later rows, expect about {_about(found.coverage, level)}.")
     else:
         words.append(FEWER)
     if by == "file":
-        words.append("If the rows are in order of time, name its column by --time and add --split-by-time.")
-        words.append(IN_PYTHON)
-        words.append("If they belong together, name what they belong to by --split-by (split_by=).")
+        words.append("If the rows are in order of time, name its column by --time and add --split-by-time")
+        words.append("(split_by_time=). If they belong together, name what they belong to by --split-by (split_by=).")
+    elif name is None:
+        words.append("Add --split-by-time (split_by_time=True).")
     else:
-        time = "" if name is None else f"--time {shlex.quote(name)} "
-        words += [f"Add {time}--split-by-time.", IN_PYTHON]
-    return Doubt("order", () if name is None else (name,), found.p_value, found.coverage, " ".join(words))
+        words.append(f"Add --time {shlex.quote(name)} --split-by-time (split_by_time={_quoted(name)}).")
+    coverages = [own.coverage for own in (flattered, found) if own is not None]
+    p_values = [own.p_value for own in (flattered, found) if own is not None]
+    return Doubt("order", () if name is None else (name,), min(p_values), coverages[0], " ".join(words))
 
 
 def _about(coverage: float, level: float) -> str:

@@ -41,11 +41,12 @@ CLEARLY = 3.0
 
 @dataclass(frozen=True)
 class Order:
-    """An order to look at: by what it is, the column if that is a date, and ``rows`` in it."""
+    """An order to look at: by what it is, the column if that is a date, ``rows`` in it, and ``times`` of these."""
 
     by: Literal["time", "date", "file"]
     column: str | None
     rows: Ints
+    times: Array
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ def possible_orders(table: Table, y: Array, time: Array | None) -> list[Order]:
         known = np.flatnonzero(~np.isnan(values))
         rows = known[np.argsort(values[known], kind="stable")]
         if len(rows) >= FEWEST_ROWS and values[rows[0]] < values[rows[-1]]:
-            found.setdefault(rows.tobytes(), Order(by, column, rows))
+            found.setdefault(rows.tobytes(), Order(by, column, rows, values[rows]))
 
     if time is not None:
         add("time", None, time)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,25 +43,36 @@ class Inputs:
             x, is_category = x[:, kept], is_category[kept]
         return cls(x, is_category)
 
+    def only(self, kept: Sequence[bool]) -> Inputs:
+        """Return some of the inputs."""
+        own = np.array(kept, dtype=bool)
+        return Inputs(self.x[:, own], self.is_category[own])
+
     def errors(self, y: Array, folds: Ints, gap: int = 0) -> Array:
         """Return the signed error of each row by trees that saw the other folds; ``gap``: nor rows so near a fold."""
         if not self.x.shape[1]:
             return np.asarray(y - y.mean())
+        errors = np.empty(len(y))
+        for fold in np.unique(folds):
+            own = folds == fold
+            near = np.convolve(own, np.ones(2 * gap + 1), mode="same") > 0.5 if gap else own
+            errors[own] = self.errors_of(y, ~near)[own]
+        return errors
+
+    def errors_of(self, y: Array, trains: NDArray[np.bool_]) -> Array:
+        """Return the signed error of each row by trees that saw the rows which train."""
+        if not self.x.shape[1]:
+            return np.asarray(y - y[trains].mean())
         from sklearn.ensemble import HistGradientBoostingRegressor
 
-        errors = np.empty(len(y))
+        trees = HistGradientBoostingRegressor(
+            max_iter=TREES,
+            max_leaf_nodes=LEAVES,
+            early_stopping=False,
+            categorical_features=self.is_category,
+        )
         with trees_on_one_thread():
-            for fold in np.unique(folds):
-                own = folds == fold
-                near = np.convolve(own, np.ones(2 * gap + 1), mode="same") > 0.5 if gap else own
-                trees = HistGradientBoostingRegressor(
-                    max_iter=TREES,
-                    max_leaf_nodes=LEAVES,
-                    early_stopping=False,
-                    categorical_features=self.is_category,
-                )
-                errors[own] = y[own] - trees.fit(self.x[~near], y[~near]).predict(self.x[own])
-        return errors
+            return np.asarray(y - trees.fit(self.x[trains], y[trains]).predict(self.x))
 
 
 def normal_scores(y: Array) -> Array:

@@ -44,6 +44,8 @@ def write_figures(document: Mapping[str, Any], folder: Path) -> list[Path]:
     }
     if any(family["key"] == "width" for family in own["audit"]["families"]):
         plots["coverage-by-width"] = ((4.6, 3.2), _by_width)
+    if any(family["key"] == "time" for family in own["audit"]["families"]):
+        plots["coverage-over-time"] = ((7.2, 3.0), _over_time)
     if own["audit"]["curve"] is not None:
         plots["levels"] = ((4.2, 3.6), _levels)
     if own["widths"] is not None:
@@ -95,6 +97,23 @@ def _by_width(axes: Axes, document: Checked) -> None:
     axes.set_xlim(min([low.min(), *shares]) - 0.01, 1.01)
     axes.invert_yaxis()
     axes.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)
+
+
+def _over_time(axes: Axes, document: Checked) -> None:
+    (family,) = (own for own in document["audit"]["families"] if own["key"] == "time")
+    strata = [own for own in family["strata"] if own["n"]]
+    place, shares = np.arange(len(strata)), np.array([own["covered"] / own["n"] for own in strata])
+    low, high = (np.array([own[side] / own["n"] for own in strata]) for side in SIDES)
+    fewer = np.array([own["flag"] == "low" for own in strata])
+    axes.bar(place, high - low, 0.6, bottom=low, color=BAND, ec=EDGE, label="expected range")
+    axes.scatter(place[~fewer], shares[~fewer], color=HOLD, s=18, zorder=3, label="rows inside")
+    if fewer.any():
+        axes.scatter(place[fewer], shares[fewer], color=MISS, marker="x", s=24, zorder=3, label="fewer than expected")
+    axes.axhline(document["level"], color=INK, lw=0.8, ls="--")
+    axes.set(xlabel=_safe(family["title"]), ylabel="share of rows inside", xticks=place)
+    axes.set_xticklabels([_safe(own["label"]) for own in strata], rotation=90)
+    axes.set_ylim(min([low.min(), shares.min()]) - 0.01, 1.01)
+    axes.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=3)
 
 
 def _levels(axes: Axes, document: Checked) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
+from guardband.audit.strata import MISSING
 from guardband.data.files import write_whole
 from guardband.report.advice import Findings, steps
 from guardband.report.low_groups import low_groups
@@ -29,6 +30,7 @@ SECTIONS = {
     "groupwise": "Promise for each group",
     "examples": "Three rows in words",
     "outcomes": "Predictions and true values",
+    "time": "Coverage over time",
     "width": "Width and error",
     "groups": "Coverage and width by group",
     "explained": "What makes intervals wide",
@@ -92,7 +94,7 @@ def _sections(own: Document, found: dict[str, Any] | None) -> list[tuple[str, st
         shown |= {"drift"}
     elif found is not None:
         shown |= {"outcomes", "width", "groups", "levels", "drift", "rows"}
-        shown |= {name for name in ("examples",) if found[name]}
+        shown |= {name for name in ("examples", "time") if found[name]}
     if own["explained"] is not None:
         shown.add("explained")
     return [(name, title) for name, title in SECTIONS.items() if name in shown]
@@ -142,7 +144,15 @@ def _data(own: Checked, words: list[dict[str, str]]) -> dict[str, Any]:
         "table_rows": max(len(own["rows"]["widest"]), len(own["rows"]["missed"])),
         "words": words,
         "groups": promised_csv(cast(Document, own)),
+        "times": _times(own),
     }
+
+
+def _times(own: Checked) -> dict[str, Any] | None:
+    """Return coverage over time for the chart, None if no time is known; the table also has rows without a time."""
+    strata = [s for family in own["audit"]["families"] if family["key"] == "time" for s in family["strata"]]
+    periods = [stratum for stratum in strata if stratum["n"] and stratum["label"] != MISSING]
+    return {"level": own["audit"]["levels"][0]["level"], "periods": periods} if periods else None
 
 
 def _bounds(own: Document) -> str:

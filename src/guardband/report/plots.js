@@ -171,4 +171,35 @@ const drawWidths = () => {
     draw(svg, "rect", { ...box, class: "pillar gone", y: y(bins.missed[i]), height: bottom - y(bins.missed[i]), "pointer-events": "none" });
   });
 };
+
+// ---------------------------------------------------------------- coverage over time
+const drawTimes = () => {
+  const part = find("times"), periods = data.times && data.times.periods;
+  if (!part || !periods) return;
+  const share = (own, key) => own[key] / own.n, aim = data.times.level;
+  const least = Math.min(aim, ...periods.map((own) => Math.min(share(own, "covered"), share(own, "low"))));
+  const from = Math.max(0, Math.min(0.9, least - 0.02));
+  const own = plot(part, { ratio: 0.36, least: 240, most: 360 }, ticks(from, 1, 5), percent, ["rows inside", ""]);
+  const { svg, left, right, top, bottom } = own;
+  const y = scale(from, 1, bottom, top + 4), step = (right - left - 8) / periods.length, x = (i) => left + 4 + (i + 0.5) * step;
+  own.yAxis(y);
+  const wide = clamp(step * 0.62, 4, 34), labels = periods.map((period) => period.label);
+  const every = Math.ceil((widthOf(labels) + 14) / step);
+  let dots = "", crosses = "";
+  periods.forEach((period, i) => {
+    const high = y(share(period, "high")), low = y(share(period, "low")), at = y(share(period, "covered"));
+    const box = draw(svg, "rect", { class: "ribbon", x: x(i) - wide / 2, width: wide, y: high, height: Math.max(1, low - high) });
+    draw(box, "title", {}, `${period.label}: ${percent(share(period, "covered"))} of ${number(period.n)} rows inside, ${percent(share(period, "low"))} to ${percent(share(period, "high"))} expected`);
+    if (period.flag === "high") draw(svg, "circle", { class: "over", cx: x(i), cy: at, r: clamp(step * 0.25, 2.5, 4.5), "pointer-events": "none" });
+    else if (period.flag) crosses += `M${(x(i) - 4).toFixed(1)} ${(at - 4).toFixed(1)}l8 8m0 -8l-8 8`;
+    else dots += `M${x(i).toFixed(1)} ${at.toFixed(1)}h0`;
+    if (i % every === 0) {
+      const half = widthOf([period.label]) / 2;
+      draw(svg, "text", { x: clamp(x(i), left + half - 8, own.width - half), y: bottom + 17, "text-anchor": "middle" }, period.label);
+    }
+  });
+  draw(svg, "line", { class: "ideal", x1: left, x2: right, y1: y(aim), y2: y(aim), "pointer-events": "none" });
+  draw(svg, "path", { class: "dot", d: dots, "stroke-width": clamp(step * 0.5, 5, 9), "pointer-events": "none" });
+  draw(svg, "path", { class: "cross", d: crosses, "pointer-events": "none" });
+};
 const drawRows = () => { drawPicture(); drawScatter(); drawErrors(); };

@@ -115,7 +115,7 @@ for (const [id, text, name] of [["download", csv, "guardband-rows.csv"], ["downl
   });
 }
 
-const everything = () => { drawRows(); drawCurves(); drawWidths(); };
+const everything = () => { drawRows(); drawCurves(); drawWidths(); drawTimes(); };
 for (const part of all("details")) {
   if (part.querySelector(".plot")) part.addEventListener("toggle", () => { if (part.open) everything(); });
 }

@@ -27,6 +27,7 @@ EXAMPLES = {
 def found_view(own: Checked, amount: Amount) -> dict[str, Any]:
     """Return what labelled rows say: the words of each level, tables, and what stands out."""
     families, columns = ([f for f in own["audit"]["families"] if _is_column(f) is one] for one in (False, True))
+    time = next((f for f in families if f["key"] == "time"), None)
     words = level_words(own, amount)
     standing_out = [f for f in columns if any(stratum["flag"] == "low" for stratum in f["strata"])]
     shown = {f["title"].removeprefix("By ") for f in families if f["key"] == "group"}
@@ -36,7 +37,9 @@ def found_view(own: Checked, amount: Amount) -> dict[str, Any]:
         "one_width": has_one_width(own),
         "level_rows": [entry.values() for entry in words],
         "promised": _promised(own["audit"]),
-        "families": families,
+        "time": time,
+        "time_words": "" if time is None else _periods(time),
+        "families": [f for f in families if f is not time],
         "columns": columns,
         "standing_out": standing_out,
         "columns_open": opened,
@@ -138,6 +141,18 @@ def _summary(family: FamilyPart, amount: Amount) -> str:
     covered = _span(percent(shares[0]), percent(shares[-1]))
     wide = f", median width {_span(amount(widths[0]), amount(widths[-1]))}" if widths else ""
     return f"{groups}, {covered} of rows inside{wide}. {_standing_out(own)}"
+
+
+def _periods(family: FamilyPart) -> str:
+    """Return how many periods have fewer rows inside than expected, and how many have more."""
+    flags = [stratum["flag"] for stratum in family["strata"] if stratum["n"]]
+    counts, periods = ((flags.count("low"), "fewer"), (flags.count("high"), "more")), f"{len(flags):,} periods"
+    said = [
+        f"{count:,} of {periods} {'has' if count == 1 else 'have'} {which} rows inside than expected"
+        for count, which in counts
+        if count
+    ]
+    return f"{', and '.join(said)}." if said else f"all {periods} have about as many rows inside as expected."
 
 
 def _standing_out(strata: list[StratumPart]) -> str:
