@@ -52,7 +52,7 @@ const widthOf = (texts) => {
 const compact = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 2 });
 const marked = (marks, words) => {
   const long = marks.map(words);
-  if (Math.max(0, ...long.map((text) => text.length)) <= 8 || Math.abs(marks[marks.length - 1]) < 1) return long;
+  if (words !== number || Math.max(0, ...long.map((text) => text.length)) <= 8 || Math.abs(marks[marks.length - 1]) < 1) return long;
   const brief = marks.map((t) => compact.format(t).replaceAll("-", "−"));
   return new Set(brief).size === brief.length ? brief : long;
 };
@@ -77,7 +77,7 @@ const plot = (place, { ratio, least, most }, yMarks, words, names) => {
     while (count > 2 && (widthOf(labels) + 18) * labels.length > own.right - left) [marks, labels] = room(--count);
     marks.forEach((t, i) => {
       const half = widthOf([labels[i]]) / 2;
-      draw(svg, "text", { x: Math.min(x(t), own.width - half), y: own.bottom + 17, "text-anchor": "middle" }, labels[i]);
+      draw(svg, "text", { x: Math.max(half, Math.min(x(t), own.width - half)), y: own.bottom + 17, "text-anchor": "middle" }, labels[i]);
     });
   };
   return own;
