@@ -102,6 +102,9 @@ def audit(
 
     Use rows that are new to the model. Rows that trained or calibrated it cannot judge it.
 
+    Each further audit has its own chance of a false alarm, and these chances add up. To look again and again, use
+    `guardband monitor`.
+
     The exit code is 0 if the rows are consistent with the promise or too few to tell. It is 1 if the promise is broken.
     It is 2 if the rows cannot judge it, or if the input is bad.
 

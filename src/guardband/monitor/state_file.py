@@ -142,10 +142,8 @@ def _entries(state: State) -> dict[str, Any]:
 
 def _arrays(state: State) -> Arrays:
     out: Arrays = {f"history_{own.name}": getattr(state.history, own.name) for own in fields(History)[1:]}
-    out |= {"inputs": state.inputs.counts}
-    out |= {"waiting_keys": state.waiting_keys, "tables": state.tables} | {
-        name: getattr(state, name).in_order() for name in KEY_SETS
-    }
+    out |= {"inputs": state.inputs.counts, "waiting_keys": state.waiting_keys, "tables": state.tables}
+    out |= {name: getattr(state, name).in_order() for name in KEY_SETS}
     if state.waiting is not None:
         out |= {f"waiting_{own.name}": getattr(state.waiting, own.name) for own in fields(PredictedRows)}
     return {name: np.ascontiguousarray(own) for name, own in out.items()}
