@@ -27,7 +27,7 @@ import guardband as gb
 import guardband.cli.app
 import guardband.cli.monitor_steps
 import guardband.cli.monitor_words
-import guardband.report.monitor_page  # noqa: F401
+import guardband.report.monitor_page
 from guardband.cli import program as cli_main
 from guardband.monitor.state_file import read_state
 
@@ -37,6 +37,7 @@ STEPS, ROWS = 12, 150
 
 
 def draw(random, n, spread):
+    """Return rows whose prices vary by ``spread``."""
     size, town = random.standard_normal(n), random.choice(["Wien", "Graz", "Linz"], n)
     return pa.table({"size": size, "town": town, "price": 3 * size + spread * random.standard_normal(n)})
 
@@ -96,6 +97,7 @@ def is_whole(state):
 
 
 def main():
+    """Run, kill, repeat, compare."""
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", nargs="?", type=Path)
     parser.add_argument("--kills", type=int, default=200)
