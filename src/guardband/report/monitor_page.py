@@ -11,11 +11,12 @@ from guardband.monitor.blocks import Block, ColumnHistory
 from guardband.monitor.finding import Finding
 from guardband.monitor.monitor import Monitor
 from guardband.report.advice import Step
+from guardband.report.history import history_entries
 from guardband.report.parts import LONGEST_NAME
 from guardband.report.rendering import asset, rendered
 from guardband.words import level_name, number, percent, plain
 
-SCRIPTS = ("page.js", "drawing.js", "monitor.js")
+SCRIPTS = ("page.js", "drawing.js", "evidence.js", "monitor.js")
 MOST_COLUMNS, MOST_STATEMENTS = 12, 200
 STATUS = {"broken": "Alarm", "consistent": "No alarm", "unchecked": "No rows yet"}
 TO_DO = "What to do: "
@@ -77,24 +78,15 @@ def render_monitor(monitor: Monitor) -> str:
 
 
 def _data(finding: Finding, blocks: tuple[Block, ...], columns: tuple[ColumnHistory, ...]) -> dict[str, Any]:
-    """Return what the script needs. Evidence is in powers of ten."""
-    ten = math.log(10)
+    """Return what the script needs."""
     own: dict[str, Any] = plain(
         {
             "unit": "",
-            "first": [own.first for own in blocks],
-            "rows": [own.rows for own in blocks],
+            "history": history_entries(blocks, math.log(finding.limit), finding.alarm_row, finding.since),
             "inside": [own.inside for own in blocks],
             "low": [own.low for own in blocks],
             "high": [own.high for own in blocks],
-            "evidence": [own.log_evidence / ten for own in blocks],
-            "highest": [own.log_highest / ten for own in blocks],
-            "limit": math.log10(finding.limit),
             "width": [own.width for own in blocks],
-            "begin": [own.begin for own in blocks],
-            "end": [own.end for own in blocks],
-            "alarm": finding.alarm_row,
-            "since": finding.since,
             "columns": [
                 {"name": _short(own.name, 40), "gaps": [round(gap, 3) for gap in own.gaps], "moved": own.moved}
                 for own in columns[:MOST_COLUMNS]
