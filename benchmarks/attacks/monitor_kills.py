@@ -5,8 +5,8 @@
 Tables come one after the other: rows with keys whose true values are known for a part, then the other true values
 alone, and rows without keys. Each run is a process of its own, forked from one that has loaded the packages. Before
 each table counts, runs are killed by SIGKILL at moments drawn uniformly from the time that a run takes, until enough
-were killed; then the run is repeated. After every kill the state and the page must be whole. At the end the files of
-the state and of the page must be, byte for byte, those of undisturbed runs. The last line counts kills and finds.
+were killed; then the run is repeated. After every kill the state and the page must be whole. At the end the checksum of
+the state and the bytes of the page must be those of undisturbed runs. The last line counts kills and finds.
 """
 
 import argparse
@@ -122,10 +122,13 @@ def main():
         if code not in (codes[i], 2):
             finds += 1
             print(f"{arguments}: exit code {code}, undisturbed {codes[i]}")
-    for name in ("{}", "{}.html"):
-        if Path(name.format("m.monitor")).read_bytes() != Path(name.format("whole.monitor")).read_bytes():
-            finds += 1
-            print(f"{name.format('m.monitor')} differs from that of undisturbed runs")
+    # safetensors writes the entries of its header in any order, so that equal states may differ in bytes
+    if read_state(Path("m.monitor"))[2] != read_state(Path("whole.monitor"))[2]:
+        finds += 1
+        print("the state differs from that of undisturbed runs")
+    if Path("m.monitor.html").read_bytes() != Path("whole.monitor.html").read_bytes():
+        finds += 1
+        print("the page differs from that of undisturbed runs")
     left = [path.name for path in folder.iterdir() if path.name.endswith(".part")]
     finds += len(left)
     print(f"{repeated} runs found that the killed one before them was complete; {len(left)} part files left")

@@ -27,7 +27,8 @@ const drawEvidence = () => {
   const low = Math.floor(Math.min(...every)), most = Math.max(...every, past.limit), high = Math.min(Math.ceil(most + 0.2), LARGEST);
   find("beyond-evidence").textContent = most > high ? ` Evidence beyond ${power(high)} is drawn at the edge.` : "";
   find("marks-evidence").textContent = past.words;
-  const marks = [...new Set(ticks(low, high, 6).map(Math.round))];
+  const step = Math.max(1, Math.ceil((high - low) / 6)), from = Math.ceil(low / step);
+  const marks = Array.from({ length: Math.floor(high / step) - from + 1 }, (_, i) => (from + i) * step);
   const own = plot(part, { ratio: 0.32, least: 230, most: 340 }, marks, power, ["evidence", past.xName]);
   const at = scale(low, high, own.bottom, own.top), y = (v) => at(Math.min(v, high));
   own.yAxis(y);
