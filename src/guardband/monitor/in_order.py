@@ -49,6 +49,6 @@ def in_order(evidence: Evidence, significance: float) -> InOrder | None:
     state = State.empty(len(own.statements), 0).judged(
         rows.take(order), evidence.y[order], own, promise.side, (), significance
     )
-    time_is = "date" if column.name in evidence.moments else "number"
+    time_is = "date" if column.kind == "date" or column.name in evidence.moments else "number"
     law = promise.expectations()[0].expected
     return InOrder(blocks_of(shown(state.history), law, significance, time_is), own.log_limit, state.alarm_row)

@@ -76,7 +76,7 @@ const plot = (place, { ratio, least, most }, yMarks, words, names) => {
     let count = 8, [marks, labels] = room(count);
     while (count > 2 && (widthOf(labels) + 18) * labels.length > own.right - left) [marks, labels] = room(--count);
     marks.forEach((t, i) => {
-      const half = widthOf([labels[i]]) / 2;
+      const half = widthOf([labels[i]]) / 2 + 2; // a canvas and a drawing may differ by a pixel
       draw(svg, "text", { x: Math.max(half, Math.min(x(t), own.width - half)), y: own.bottom + 17, "text-anchor": "middle" }, labels[i]);
     });
   };
