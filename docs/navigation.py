@@ -28,7 +28,9 @@ SECTIONS = {
         "trust",
         "examples",
     ],
-    "commands/index": ["fit", "predict", "audit", "explain", "plan", "report", "export", "demo", "reproduce", "*"],
+    "commands/index": [
+        *("fit", "predict", "audit", "monitor", "explain", "plan", "report", "export", "demo", "reproduce", "*"),
+    ],
     "api/index": [
         *("table", "network", "model", "bands", "intervals", "monitor", "online"),
         *("nn", "metrics", "planning", "mlflow", "images", "extend", "errors", "*"),

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from guardband.doors.export import export_onnx as export_onnx
     from guardband.doors.guarded_model import GuardedModel as GuardedModel
     from guardband.doors.model_file import load as load
+    from guardband.doors.monitor import Monitor as Monitor
     from guardband.doors.network import GuardedNetwork as GuardedNetwork
     from guardband.doors.online import OnlineCalibrator as OnlineCalibrator
     from guardband.doors.replace import with_intervals as with_intervals
@@ -50,7 +51,6 @@ if TYPE_CHECKING:
     from guardband.methods.method import Method as Method
     from guardband.methods.method import NetworkSpec as NetworkSpec
     from guardband.methods.method import Request as Request
-    from guardband.monitor.monitor import Monitor as Monitor
     from guardband.nn.heads import Head as Head
     from guardband.pipelines import predict_interval as predict_interval
 
@@ -73,7 +73,7 @@ _HOME = {
     "Method": "guardband.methods.method",
     "MissingTargetWarning": "guardband.exceptions",
     "ModelFileError": "guardband.exceptions",
-    "Monitor": "guardband.monitor.monitor",
+    "Monitor": "guardband.doors.monitor",
     "NetworkSpec": "guardband.methods.method",
     "OnlineCalibrator": "guardband.doors.online",
     "OverlapError": "guardband.exceptions",

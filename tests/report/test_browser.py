@@ -259,7 +259,7 @@ def test_each_page_opens_in_silence_and_no_number_of_a_plot_is_cut_off(visit, pa
     assert page.evaluate(OUTSIDE) == []
     count = page.locator(".plot svg").count()
     assert count == (
-        0 if name == "infinite" or "no rows" in name else {"one width": 4, "groups": 4, "time": 7}.get(name, 6)
+        0 if name == "infinite" or "no rows" in name else {"one width": 4, "groups": 4, "time": 8}.get(name, 6)
     )
 
 

@@ -14,6 +14,7 @@ from guardband.cli.explain import explain
 from guardband.cli.export import export
 from guardband.cli.fit import fit
 from guardband.cli.help import Command, Commands
+from guardband.cli.monitor import monitor
 from guardband.cli.plan import plan
 from guardband.cli.predict import predict
 from guardband.cli.report import report
@@ -26,7 +27,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, fit, calibrate, predict, audit, explain, plan, report, export, reproduce):
+for command in (demo, fit, calibrate, predict, audit, monitor, explain, plan, report, export, reproduce):
     app.command(cls=Command)(command)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -12,10 +12,6 @@ from guardband.cli.exit_codes import CANNOT_JUDGE, REFUSED, exit_code
 from guardband.cli.help import DATA, OUTPUT, PROMISE
 from guardband.cli.options import TABLES, Author, Device, Json, ModelPath, Quiet, SheetName, Title, Unit
 from guardband.cli.paths import need_model_first, need_writable
-
-if TYPE_CHECKING:
-    from guardband.cli.labelled import Labelled
-    from guardband.cli.model_columns import Model
 
 NOT_AGAIN = "These rows cannot audit the new model. Use other rows."
 
@@ -106,6 +102,9 @@ def audit(
 
     Use rows that are new to the model. Rows that trained or calibrated it cannot judge it.
 
+    Each further audit has its own chance of a false alarm, and these chances add up. To look again and again, use
+    `guardband monitor`.
+
     The exit code is 0 if the rows are consistent with the promise or too few to tell. It is 1 if the promise is broken.
     It is 2 if the rows cannot judge it, or if the input is bad.
 
@@ -131,6 +130,7 @@ def audit(
         from guardband.audit.verdict import used_before
         from guardband.cli.audit_words import command_to_recalibrate, tell_audit
         from guardband.cli.judged_rows import read_judged
+        from guardband.cli.recalibrated import recalibrated
         from guardband.cli.width_change import width_change
         from guardband.doors.model_file import save
         from guardband.report.document import document
@@ -154,7 +154,7 @@ def audit(
         )
     if recalibrate is not None:
         with speaker.doing(f"Calibrating on {rows.n:,} rows"):
-            model, anew = _recalibrated(model, rows, model_path)
+            model, anew = recalibrated(model, rows, model_path)
             change = width_change(evidence.intervals, rows.evidence(model).intervals)
     with speaker.doing("Writing"):
         if report is not None and page is not None:
@@ -182,15 +182,3 @@ def audit(
     if code == REFUSED:
         complain(found.sentence if quiet or as_json else CANNOT_JUDGE)
     raise typer.Exit(code)
-
-
-def _recalibrated(model: Model, rows: Labelled, source: Path) -> tuple[Model, dict[str, Any]]:
-    """Return the model calibrated on these rows, and the document to save it with: unchecked, of the same origin."""
-    from guardband.cli.model_columns import calibrate_again
-    from guardband.cli.provenance import ORIGIN, origin_of
-    from guardband.report.document import document
-
-    origin = origin_of(source)
-    again = calibrate_again(model, rows.X, rows.y, rows.entities, rows.split_by)
-    made: dict[str, Any] = document(again, None)
-    return again, made | {ORIGIN: origin} if origin else made

@@ -135,8 +135,8 @@ def read_labelled(
     for remark in whole.remarks:
         speaker.note(remark)
     if time is not None:
-        _need_time(table[time], time)
-    outcome = _numbers(table[target], target, disk)
+        need_time(table[time], time)
+    outcome = target_numbers(table[target], target, disk)
     table = table.set_column(table.column_names.index(target), target, outcome)
     missing = outcome.null_count
     if missing == table.num_rows:
@@ -158,7 +158,8 @@ def kinds_of(table: pa.Table) -> dict[str, Kind]:
     return {name: kind_of_type(dtype) or "category" for name, dtype in types.items()}
 
 
-def _need_time(column: Any, time: str) -> None:
+def need_time(column: Any, time: str) -> None:
+    """Raise unless a column holds numbers or dates."""
     if _kind(column) not in ("number", "date"):
         found = _in_words(column.type)
         raise ValueError(
@@ -167,7 +168,8 @@ def _need_time(column: Any, time: str) -> None:
         )
 
 
-def _numbers(column: Any, target: str, disk: DiskTable) -> Any:
+def target_numbers(column: Any, target: str, disk: DiskTable) -> Any:
+    """Return a column of true values as numbers, null where they are missing; what is no finite number is refused."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

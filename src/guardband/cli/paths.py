@@ -34,6 +34,11 @@ def need_model_first(command: str, model: Path, tables: Sequence[str]) -> None:
         raise ValueError(f"The model comes first: guardband {command} MODEL TABLE.")
 
 
+def page_of_state(state: Path) -> Path:
+    """Return the page of a monitor's state: beside it, and apart from the page of the model."""
+    return state.with_name(f"{state.name}.html")
+
+
 def make_folder(path: Path) -> None:
     """Make a folder for results, with those around it, unless it is there."""
     try:

@@ -96,6 +96,9 @@ class Judged:
     ) -> Audit:
         """Return what rows with known true values say of the promise.
 
+        Each further audit has its own chance of a false alarm, and these chances add up. To look again and again, use
+        ``gb.Monitor``.
+
         Parameters
         ----------
         X : table or array of shape (n, d)

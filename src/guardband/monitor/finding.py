@@ -9,13 +9,14 @@ from typing import Any
 from guardband.bands.promise import Side
 from guardband.monitor.coverage_interval import CONFIDENCE, Coverage
 from guardband.monitor.inputs import LowCell, MovedColumn
-from guardband.words import as_moment, level_name, listed, number, percent, plain
+from guardband.words import as_moment, level_name, number, percent, plain
 
 INSIDE = {
     "both": "fell inside their intervals",
     "lower": "lay at or above their lower bounds",
     "upper": "lay at or below their upper bounds",
 }
+MOST_COLUMNS = 5
 LARGEST = 1e6
 """Evidence beyond this is not told in digits."""
 
@@ -94,9 +95,7 @@ class Finding:
             begun = f"at about row {self.since:,}" if self.since else "before the first row, or soon after it"
             out.append(f"Since: the change began {begun}{f', {self.since_time}' if self.since_time else ''}.")
             own = self.watched
-            of = (f" with {own.name}" if own.name else "") + (
-                f" at {level_name(own.level)}" if self._has_levels else ""
-            )
+            of = (f" with {own.name}" if own.name else "") + self._at(own)
             out.append(f"Now: {_count(self.coverage, own.side, of)} since then. {_interval(self.coverage)}")
             out.append(f"What changed: {self._what_changed()}")
         else:
@@ -105,8 +104,8 @@ class Finding:
                 out.append(f"Inputs: {_columns(self.columns)}. The promise is not contradicted so far.")
         out += [f"Lowest: {_cell(own)}" for own in self.cells if self.alarm]
         out += [
-            f"Group: {own.name}{_bound(own.side)}: {own.rows - own.misses:,} of {own.rows:,} rows inside, evidence "
-            f"{_evidence(own.evidence)}."
+            f"Group: {own.name}{_bound(own.side)}{self._at(own)}: {own.rows - own.misses:,} of {own.rows:,} rows "
+            f"inside, evidence {_evidence(own.evidence)}."
             for own in self._worst()
         ]
         out.append(
@@ -131,9 +130,9 @@ class Finding:
             return "the true values for given inputs. The columns look as they did in training."
         return "unknown, because the monitor sees no columns. Pass X= with the rows."
 
-    @property
-    def _has_levels(self) -> bool:
-        return len({own.level for own in self.statements}) > 1
+    def _at(self, own: StatementFinding) -> str:
+        """Return the level of a statement in words, nothing if all have the same."""
+        return f" at {level_name(own.level)}" if len({each.level for each in self.statements}) > 1 else ""
 
     def _false_alarms(self) -> str:
         unlucky = self.false_alarm - self.significance
@@ -173,7 +172,9 @@ def _evidence(value: float) -> str:
 
 
 def _columns(moved: tuple[MovedColumn, ...]) -> str:
-    return "These columns have changed: " + listed([f"{own.name} ({own.detail})" for own in moved], 5)
+    shown = ", ".join(f"{own.name!r} ({own.detail})" for own in moved[:MOST_COLUMNS])
+    more = len(moved) - MOST_COLUMNS
+    return f"These columns have changed: {shown}{f' and {more:,} more' if more > 0 else ''}"
 
 
 def _cell(own: LowCell) -> str:

@@ -65,7 +65,7 @@ class History:
             return self
         first, own = self.total, self
         while (first + n - 1) // own.size >= BLOCKS:
-            own = own._joined()
+            own = own.joined()
         block = (first + np.arange(n)) // own.size
         finite = np.isfinite(width)
         peak, begin, end = own.peak.copy(), own.begin.copy(), own.end.copy()
@@ -98,7 +98,7 @@ class History:
         """Return the block that holds a row."""
         return min(row // self.size, BLOCKS - 1)
 
-    def _joined(self) -> History:
+    def joined(self) -> History:
         """Return the history with half as many blocks."""
         how: dict[str, Any] = {"peak": np.maximum, "begin": np.fmin, "end": np.fmax, "last": _later}
         found = {}

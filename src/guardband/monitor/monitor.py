@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, Self
@@ -15,21 +16,26 @@ from numpy.typing import NDArray
 
 from guardband.audit.guarded import Guarded
 from guardband.bands.certificate import Certificate
+from guardband.data.fingerprint import fingerprints
 from guardband.data.labelled_rows import column_target
-from guardband.data.table import Table
+from guardband.data.table import Table, read_table
+from guardband.monitor.blocks import Block, ColumnHistory, blocks_of, columns_of, shown
 from guardband.monitor.cells import ColumnCells, cells_of
 from guardband.monitor.coverage_interval import Coverage, coverage_of
 from guardband.monitor.evidence_process import log_weights
 from guardband.monitor.finding import Finding, StatementFinding, when
 from guardband.monitor.inputs import LowCell, low_cells, moved_since
 from guardband.monitor.keys import digests
+from guardband.monitor.monitor_card import monitor_card
 from guardband.monitor.reading import Reader, time_column
 from guardband.monitor.rows import PredictedRows
 from guardband.monitor.state import State
-from guardband.monitor.state_file import read_state, write_state
+from guardband.monitor.state_file import need_base, read_state, write_state
+from guardband.monitor.tables import described, first_row_of, refuse_more
 from guardband.monitor.watched import watched
 
 Array = NDArray[np.float64]
+Rows = NDArray[np.intp]
 
 LARGEST_LOG = 700.0
 
@@ -48,41 +54,23 @@ class Update:
         Rows that were judged before, by their key or what they belong to.
     left_out : int
         Rows without a true value and without a key, or keys that no row waits for.
+    order : array of int
+        Which rows of the update were judged, by position, in the order of judging; those of a table that was judged
+        before if it comes again.
+    first : int
+        How many rows were judged before them.
     """
 
     counted: int = 0
     waiting: int = 0
     skipped: int = 0
     left_out: int = 0
+    order: Rows = field(default_factory=lambda: np.empty(0, dtype=np.intp), compare=False, repr=False)
+    first: int = field(default=0, compare=False, repr=False)
 
 
 class Monitor:
-    """Watches a promise in use, and raises an alarm if more rows fall outside than it allows.
-
-    Look as often as you like: while the promise holds, the chance that the alarm is ever raised is at most
-    ``significance``, for a pac promise plus its delta. Repeated audits have no such limit.
-
-    Parameters
-    ----------
-    model : model, calibrated network, BandCalibrator or Certificate
-        What made the promise. A model of tables also predicts rows (``update(y, X=X)``), and its columns are compared
-        with those of the training rows.
-    significance : float, default 0.01
-        How often a promise that holds may ever raise the alarm. Lower it if a false alarm is expensive.
-
-    Examples
-    --------
-    >>> import numpy as np, guardband as gb
-    >>> rng = np.random.default_rng(0)
-    >>> zero, y = np.zeros(1000), rng.standard_normal(1000)
-    >>> rule = gb.BandCalibrator().fit(zero - 1, zero, zero + 1, y)
-    >>> monitor = gb.Monitor(rule)
-    >>> late = 2 * rng.standard_normal(400)  # errors have doubled
-    >>> monitor.update(late, rule.transform(zero[:400] - 1, zero[:400], zero[:400] + 1)).counted
-    400
-    >>> monitor.alarm
-    True
-    """
+    """Watches a promise in use, and raises an alarm if more rows fall outside than it allows."""
 
     def __init__(self, model: Any, significance: float = 0.01) -> None:
         if not 0 < significance < 1:
@@ -123,6 +111,7 @@ class Monitor:
         groups: Any = None,
         time: Any = None,
         entities: Any = None,
+        whole_table: bool = False,
     ) -> Update:
         """Judge rows whose true values are known, and return what became of them.
 
@@ -146,12 +135,16 @@ class Monitor:
             The time of each row, or the name of a column of ``X``. Rows are judged in this order.
         entities : array of shape (n,), default None
             What each row belongs to, if the promise is for new entities. Each entity counts once.
+        whole_table : bool, default False
+            Whether these rows are a table that may be passed again by mistake. It then counts once, also without keys.
+            A larger table that contains it is refused unless rows have keys.
         """
         if bands is None and X is None:
             return self._judge_waiting(y, keys)
         rows, table = self._read(bands, X, time, entities, groups)
         values = column_target(y, len(rows), may_miss=True)
-        return self._take(rows, table, values, None if keys is None else digests(keys, len(rows)), time, X)
+        own = None if keys is None else digests(keys, len(rows))
+        return self._take(rows, table, values, own, time, X, whole_table)
 
     def expect(
         self, keys: Any, bands: Any = None, *, X: Any = None, groups: Any = None, time: Any = None, entities: Any = None
@@ -181,7 +174,16 @@ class Monitor:
             return self._reader.predicted(X, time, entities, groups)
         return self._reader.brought(bands, X, time, entities, groups), None
 
-    def _take(self, rows: PredictedRows, table: Table | None, y: Array, keys: Any, time: Any, X: Any) -> Update:
+    def _take(
+        self,
+        rows: PredictedRows,
+        table: Table | None,
+        y: Array,
+        keys: Any,
+        time: Any,
+        X: Any,
+        whole_table: bool = False,
+    ) -> Update:
         """Judge rows whose true value is known, and let the others wait."""
         known = ~np.isnan(y)
         self._reader.refuse_known(rows)
@@ -190,19 +192,31 @@ class Monitor:
         state = self._state
         if time is not None:
             state = replace(state, time_is=time_column(time, len(rows), X).kind)
-        skipped = np.zeros(len(rows), dtype=bool)
+        came_first = None
+        skipped = np.zeros(len(rows), dtype=bool) if keys is None else state.counted.has(keys)
+        if whole_table and known.any():
+            prints = _prints(rows, table, y)[known]
+            came_first = first_row_of(prints, state.tables)
+            if came_first is None and not skipped.any():
+                if keys is None:
+                    refuse_more(prints, state.tables)
+                state = replace(state, tables=np.concatenate([state.tables, described(prints, state.rows)]))
+            elif keys is None:
+                return _come_again(rows, known, came_first or 0, left_out=int((~known).sum()))
         waiting = 0
         if keys is not None:
-            skipped = state.counted.has(keys)
             known, late = known & ~skipped, ~known & ~skipped
             rows = _as_first_predicted(state, rows, keys)
             state = _without(state, np.isin(state.waiting_keys, keys[known]))
             new = late & ~np.isin(keys, state.waiting_keys)
             state, waiting = _with_waiting(state, rows.take(new), keys[new]), int(new.sum())
         left_out = int((~known).sum()) if keys is None else 0
-        judged, counted = self._judge(state, rows.take(known), y[known], None if keys is None else keys[known])
-        self._state = judged
-        return Update(counted, waiting, int(skipped.sum()) + int(known.sum()) - counted, left_out)
+        self._state, order = self._judge(state, rows.take(known), y[known], None if keys is None else keys[known])
+        if came_first is not None and not len(order):
+            return _come_again(rows, ~np.isnan(y), came_first, waiting=waiting)
+        counted_before = int(skipped.sum()) + int(known.sum()) - len(order)
+        judged, first = np.flatnonzero(known)[order], self.rows - len(order)
+        return Update(len(order), waiting, counted_before, left_out, judged, first)
 
     def _judge_waiting(self, y: Any, keys: Any) -> Update:
         """Judge rows that wait, by their keys."""
@@ -223,11 +237,12 @@ class Monitor:
             assert state.waiting is not None
             rows = state.waiting.take(place[known])
             state = _without(state, np.isin(state.waiting_keys, own[known]))
-            self._state, counted = self._judge(state, rows, values[known], own[known])
+            self._state, order = self._judge(state, rows, values[known], own[known])
+            counted = len(order)
         return Update(counted, 0, skipped + int(known.sum()) - counted, n - int(known.sum()) - skipped)
 
-    def _judge(self, state: State, rows: PredictedRows, y: Array, keys: Any) -> tuple[State, int]:
-        """Return the state after rows with known true values, and how many of them count."""
+    def _judge(self, state: State, rows: PredictedRows, y: Array, keys: Any) -> tuple[State, Rows]:
+        """Return the state after rows with known true values, and which of them count, in the order of judging."""
         if keys is not None:
             state = replace(state, counted=state.counted.added(keys))
         order = np.argsort(rows.time, kind="stable")
@@ -235,10 +250,10 @@ class Monitor:
         if self._reader.entity is not None and rows.entity.any():
             new = np.flatnonzero(~state.entities.has(rows.entity))
             drawn = new[_one_of_each(rows.entity[new], y[new])]
-            rows, y = rows.take(drawn), y[drawn]
+            rows, y, order = rows.take(drawn), y[drawn], order[drawn]
             state = replace(state, entities=state.entities.added(rows.entity))
         side = self.certificate.promise.side
-        return state.judged(rows, y, self._watched, side, self._columns, self.significance), len(y)
+        return state.judged(rows, y, self._watched, side, self._columns, self.significance), order
 
     # ------------------------------------------------------------------------------------ what it says
 
@@ -275,6 +290,26 @@ class Monitor:
         return len(self._state.waiting_keys)
 
     @property
+    def chain(self) -> tuple[dict[str, str], ...]:
+        """The models that came before this one, the first of them first: what was recalibrated after which alarm."""
+        return tuple(self._chain)
+
+    def successor(self, model: Any, about: Mapping[str, str]) -> Self:
+        """Return the monitor of a model that follows after an alarm, with no rows yet.
+
+        Parameters
+        ----------
+        model : model, calibrated network, BandCalibrator or Certificate
+            The new model, such as this one recalibrated on rows since the change.
+        about : mapping of str to str
+            What to remember of this monitor in ``chain``, such as the name of its file.
+        """
+        own = type(self)(model, self.significance)
+        counts = {"rows": str(self.rows), "alarm_row": str(self._state.alarm_row or "")}
+        own._chain = [*self._chain, {**about, **counts}]
+        return own
+
+    @property
     def _worst(self) -> int:
         """The statement with the most evidence against it."""
         return int(np.argmax([own.log_evidence for own in self._state.streams]))
@@ -289,7 +324,7 @@ class Monitor:
             since = coverage.since
             seen, lost = state.history.since(since)
             if len(self._columns) and seen.sum():
-                columns = moved_since(seen, self._columns, self.significance, since) or columns
+                columns = moved_since(seen, self._columns, self.significance, since)
                 cells = low_cells(seen, lost, self._columns, self.significance)
                 changed = "inputs" if columns else "outcomes"
         begun = math.nan if since is None else float(state.history.begin[state.history.block_of(since)])
@@ -346,6 +381,15 @@ class Monitor:
             "end": own.end[used],
         }
 
+    def blocks(self) -> tuple[Block, ...]:
+        """Return the rows so far in at most 32 blocks: coverage, evidence and width over time."""
+        law = self.certificate.promise.expectations()[0].expected
+        return blocks_of(shown(self._state.history), law, self.significance, self._state.time_is)
+
+    def drift(self) -> tuple[ColumnHistory, ...]:
+        """Return how far each column was from the training rows in each block, the columns that moved most first."""
+        return columns_of(shown(self._state.history), self._columns, self.significance)
+
     def _notes(self) -> tuple[str, ...]:
         model = self._reader.model
         doubts = () if model is None else model.fitted_.doubts
@@ -357,11 +401,24 @@ class Monitor:
     def __repr__(self) -> str:
         return self.finding().sentence
 
+    def _repr_html_(self) -> str:
+        return monitor_card(self.finding(), self.blocks())
+
     def to_dict(self) -> dict[str, Any]:
         """Return what the rows so far say, for JSON."""
-        return self.finding().to_dict()
+        return self.finding().to_dict() | {"chain": list(self._chain)}
 
     # ------------------------------------------------------------------------------------ on disk
+
+    def need_latest(self, path: str | PathLike[str]) -> None:
+        """Raise if another process has written the state since this monitor was loaded or saved.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+        """
+        need_base(Path(path), self._base)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the state to one file, whole or not at all; refuse if another process has written it meanwhile.
@@ -420,6 +477,21 @@ def _digest_of(certificate: Certificate, model: Guarded | None) -> str:
     if model is not None:
         digest.update(np.ascontiguousarray(model.fitted_.calibration_prints).tobytes())
     return digest.hexdigest()
+
+
+def _prints(rows: PredictedRows, table: Table | None, y: Array) -> NDArray[np.uint64]:
+    """Return the fingerprint of each row: of its columns if they are there, and otherwise of its interval."""
+    own = read_table(np.column_stack([rows.lower, rows.point, rows.upper])) if table is None else table
+    return fingerprints(own, y)
+
+
+def _come_again(
+    rows: PredictedRows, known: NDArray[np.bool_], first: int, waiting: int = 0, left_out: int = 0
+) -> Update:
+    """Return what became of a table that was judged before; of entities nobody knows any more which rows were drawn."""
+    own = np.flatnonzero(known)
+    order = own[:0] if rows.entity.any() else own[np.argsort(rows.time[own], kind="stable")]
+    return Update(0, waiting, len(own), left_out, order, first)
 
 
 def _one_of_each(entity: NDArray[np.uint64], y: Array) -> NDArray[np.intp]:

@@ -52,7 +52,8 @@ class Reader:
         group = table.context.group
         codes = np.full((n, 1), -1) if group is None else np.asarray(group).reshape(n, -1)
         labels = self._labels(X, table, entities)
-        rows = PredictedRows(lower, point, upper, codes, codes_of(self.cells, table, n), moments(time, n, X), labels)
+        cells = self._cells(table, n, time)
+        rows = PredictedRows(lower, point, upper, codes, cells, moments(time, n, X), labels)
         return rows, table
 
     def brought(self, bands: Any, X: Any, time: Any, entities: Any, groups: Any) -> PredictedRows:
@@ -71,7 +72,7 @@ class Reader:
             raise ValueError(f"X and bands must have the same rows, found {table.n_rows:,} and {n:,}.")
         codes = self._codes(groups, n) if table is None or table.context.group is None else table.context.group
         labels = self._labels(X, table, entities, n)
-        cells = codes_of(self.cells, table, n)
+        cells = self._cells(table, n, time)
         return PredictedRows(
             lower, own.point, upper, np.asarray(codes).reshape(n, -1), cells, moments(time, n, X), labels
         )
@@ -101,6 +102,15 @@ class Reader:
                 f"{int(seen.sum()):,} of {len(rows):,} rows belong to entities ({self.entity}) that trained or "
                 f"calibrated the model. Monitor rows of new ones."
             )
+
+    def _cells(self, table: Table | None, n: int, time: Any) -> NDArray[np.int16]:
+        """Return the cell of each row in each column, ``(n, C)``, but for the column of times, which always moves."""
+        found = codes_of(self.cells, table, n)
+        name = time if isinstance(time, str) else getattr(time, "name", None)
+        for j, own in enumerate(self.cells):
+            if own.name == name:
+                found[:, j] = -1
+        return found
 
     def _labels(self, X: Any, table: Table | None, entities: Any, n: int | None = None) -> NDArray[np.uint64]:
         """Return what each row belongs to as a number, 0 if rows stand alone."""

@@ -32,8 +32,8 @@ class State:
     """What a monitor keeps: one stream for each statement, the history, the inputs, and rows that wait.
 
     ``log_evidence`` is that of all statements together now, ``peak`` its highest value so far, and ``alarm_row`` the
-    row that raised the alarm. ``counted`` and ``entities`` hold what counts once, and ``tables`` whole tables.
-    ``waiting`` are rows without an outcome, and ``waiting_keys`` their keys.
+    row that raised the alarm. ``counted`` and ``entities`` hold what counts once, and ``tables`` what is kept of
+    whole tables. ``waiting`` are rows without an outcome, and ``waiting_keys`` their keys.
     """
 
     streams: tuple[Stream, ...]
@@ -43,7 +43,7 @@ class State:
     waiting_keys: Digests = field(default_factory=_none)
     counted: KeySet = field(default_factory=KeySet)
     entities: KeySet = field(default_factory=KeySet)
-    tables: KeySet = field(default_factory=KeySet)
+    tables: Digests = field(default_factory=_none)
     log_evidence: float = 0.0
     peak: float = 0.0
     alarm_row: int | None = None

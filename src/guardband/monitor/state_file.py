@@ -32,6 +32,7 @@ from guardband.monitor.inputs import Inputs, MovedColumn
 from guardband.monitor.key_set import KeySet
 from guardband.monitor.rows import PredictedRows
 from guardband.monitor.state import State
+from guardband.monitor.tables import KEPT
 
 try:
     import fcntl
@@ -39,7 +40,7 @@ except ImportError:  # Windows: who writes there at the same moment is not notic
     fcntl = None  # type: ignore[assignment]
 
 SCHEMA = 1
-KEY_SETS = ("counted", "entities", "tables")
+KEY_SETS = ("counted", "entities")
 AGAIN = "Restore the file from a copy, or begin a new state."
 Arrays = dict[str, NDArray[Any]]
 
@@ -79,13 +80,18 @@ def write_state(path: Path, entries: Mapping[str, Any], state: State, base: str)
     body = to_bytes(arrays, metadata={"guardband-monitor": text, "sha256": checksum})
     place = place_of(path)
     with _locked(place.parent):
-        if place.exists() and _read(place)[2] != base:
-            raise ValueError(
-                f"{path} was written by another process, and nothing was saved here. Load it again, and repeat the "
-                "update."
-            )
+        need_base(path, base)
         write_whole(path, lambda part: part.write_bytes(body))
     return checksum
+
+
+def need_base(path: Path, base: str) -> None:
+    """Raise if a file is there other than the one with the checksum ``base``."""
+    place = place_of(path)
+    if place.exists() and _read(place)[2] != base:
+        raise ValueError(
+            f"{path} was written by another process, and nothing was saved here. Load it again, and repeat the update."
+        )
 
 
 def read_state(path: Path) -> tuple[Kept, State, str]:
@@ -136,8 +142,8 @@ def _entries(state: State) -> dict[str, Any]:
 
 def _arrays(state: State) -> Arrays:
     out: Arrays = {f"history_{own.name}": getattr(state.history, own.name) for own in fields(History)[1:]}
-    out |= {"inputs": state.inputs.counts}
-    out |= {"waiting_keys": state.waiting_keys} | {name: getattr(state, name).in_order() for name in KEY_SETS}
+    out |= {"inputs": state.inputs.counts, "waiting_keys": state.waiting_keys, "tables": state.tables}
+    out |= {name: getattr(state, name).in_order() for name in KEY_SETS}
     if state.waiting is not None:
         out |= {f"waiting_{own.name}": getattr(state.waiting, own.name) for own in fields(PredictedRows)}
     return {name: np.ascontiguousarray(own) for name, own in out.items()}
@@ -154,7 +160,8 @@ def _state(kept: Kept, arrays: Arrays) -> State:
     _need(all(len(own.bets) == len(ODDS) for own in kept.streams), "its bets are of another number")
     _need(all(0 <= own.misses <= own.rows for own in kept.streams), "its counts are out of range")
     _need(len(history.rows) == BLOCKS and int(history.rows.min()) >= 0, "its history is out of range")
-    digests = {name: arrays[name] for name in ("waiting_keys", *KEY_SETS)}
+    digests = {name: arrays[name] for name in ("waiting_keys", "tables", *KEY_SETS)}
+    _need(len(digests["tables"]) % KEPT == 0, "its tables are cut short")
     _need(all(own.dtype == np.uint64 and own.ndim == 1 for own in digests.values()), "its keys are of another kind")
     _need(all((digests[name][1:] > digests[name][:-1]).all() for name in KEY_SETS), "its keys are not in order")
     waiting = None
@@ -174,6 +181,7 @@ def _state(kept: Kept, arrays: Arrays) -> State:
         alarm_row=kept.alarm_row,
         time_is=kept.time_is,
         waiting_keys=arrays["waiting_keys"],
+        tables=arrays["tables"],
         **{name: KeySet(arrays[name]) for name in KEY_SETS},
     )
 

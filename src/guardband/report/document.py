@@ -19,8 +19,10 @@ from guardband.audit.verdict import rows_needed, unusable
 from guardband.bands.certificate import Certificate
 from guardband.bands.promise import Promise
 from guardband.explain.for_page import explained_for_page
+from guardband.monitor.in_order import InOrder, in_order
 from guardband.report.advice import checked_with
 from guardband.report.heading import Heading
+from guardband.report.history import history_entries
 from guardband.report.parts import LONGEST_NAME, LONGEST_TEXT, MOST_GROUPS, SCHEMA
 from guardband.report.rows import rows_of
 from guardband.words import number, plain
@@ -129,6 +131,7 @@ def _checked(evidence: Evidence, findings: Audit) -> dict[str, Any]:
         "spread": _spread(evidence),
         "widths": _widths(evidence),
         "errors": _errors(evidence),
+        "history": _history(in_order(evidence, findings.significance)),
     }
     most = min(MOST_ROWS, evidence.n)
     while True:
@@ -136,6 +139,11 @@ def _checked(evidence: Evidence, findings: Audit) -> dict[str, Any]:
         if most <= 1 or len(json.dumps(out)) <= MOST_BYTES:
             return out
         most //= 2
+
+
+def _history(found: InOrder | None) -> dict[str, Any] | None:
+    """Return the evidence of rows in the order of their times, as a monitor would have found it."""
+    return None if found is None else history_entries(found.blocks, found.log_limit, found.alarm_row, None)
 
 
 def _judges(evidence: Evidence) -> str:

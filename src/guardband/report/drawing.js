@@ -43,16 +43,14 @@ const logScale = (low, high, from, to) => { const at = scale(Math.log(low), Math
 const scale = (low, high, from, to) => (v) => from + ((v - low) / (high - low || 1)) * (to - from);
 const quantile = (sorted, share) => sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))];
 
-const pen = document.createElement("canvas").getContext("2d");
-const widthOf = (texts) => {
-  pen.font = `12px ${getComputedStyle(body).fontFamily}`;
-  return Math.ceil(Math.max(0, ...texts.map((text) => pen.measureText(text).width)));
-};
+// Measured in the page itself: a canvas may take another font, or digits of another width.
+const probe = draw(draw(body, "svg", { class: "probe", "aria-hidden": "true" }), "text", {});
+const widthOf = (texts) => Math.ceil(Math.max(0, ...texts.map((text) => { probe.textContent = text; return probe.getComputedTextLength(); })));
 // Long numbers are written short, 1.25M, as long as no two marks look alike.
 const compact = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 2 });
 const marked = (marks, words) => {
   const long = marks.map(words);
-  if (Math.max(0, ...long.map((text) => text.length)) <= 8 || Math.abs(marks[marks.length - 1]) < 1) return long;
+  if (words !== number || Math.max(0, ...long.map((text) => text.length)) <= 8 || Math.abs(marks[marks.length - 1]) < 1) return long;
   const brief = marks.map((t) => compact.format(t).replaceAll("-", "−"));
   return new Set(brief).size === brief.length ? brief : long;
 };
@@ -76,8 +74,8 @@ const plot = (place, { ratio, least, most }, yMarks, words, names) => {
     let count = 8, [marks, labels] = room(count);
     while (count > 2 && (widthOf(labels) + 18) * labels.length > own.right - left) [marks, labels] = room(--count);
     marks.forEach((t, i) => {
-      const half = widthOf([labels[i]]) / 2;
-      draw(svg, "text", { x: Math.min(x(t), own.width - half), y: own.bottom + 17, "text-anchor": "middle" }, labels[i]);
+      const half = widthOf([labels[i]]) / 2 + 2; // a canvas and a drawing may differ by a pixel
+      draw(svg, "text", { x: Math.max(half, Math.min(x(t), own.width - half)), y: own.bottom + 17, "text-anchor": "middle" }, labels[i]);
     });
   };
   return own;

@@ -62,5 +62,5 @@ if (chooser) {
 
 const holder = find("data");
 if (!holder) return;
-const data = JSON.parse(holder.textContent), rows = data.rows;
+const data = JSON.parse(holder.textContent), rows = data.rows ?? {};
 let level = rows.headline, filter = null, current = -1;

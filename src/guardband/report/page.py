@@ -25,12 +25,13 @@ STATUS = {
 }
 NO_BREAK = "\N{NO-BREAK SPACE}"
 UNUSABLE = "No usable intervals"
-SCRIPTS = ("page.js", "drawing.js", "plots.js", "rows.js")
+SCRIPTS = ("page.js", "drawing.js", "evidence.js", "plots.js", "rows.js")
 SECTIONS = {
     "groupwise": "Promise for each group",
     "examples": "Three rows in words",
     "outcomes": "Predictions and true values",
     "time": "Coverage over time",
+    "evidence": "Evidence as rows came",
     "width": "Width and error",
     "groups": "Coverage and width by group",
     "explained": "What makes intervals wide",
@@ -95,6 +96,7 @@ def _sections(own: Document, found: dict[str, Any] | None) -> list[tuple[str, st
     elif found is not None:
         shown |= {"outcomes", "width", "groups", "levels", "drift", "rows"}
         shown |= {name for name in ("examples", "time") if found[name]}
+        shown |= {"evidence"} if own.get("history") else set()
     if own["explained"] is not None:
         shown.add("explained")
     return [(name, title) for name, title in SECTIONS.items() if name in shown]
@@ -145,6 +147,7 @@ def _data(own: Checked, words: list[dict[str, str]]) -> dict[str, Any]:
         "words": words,
         "groups": promised_csv(cast(Document, own)),
         "times": _times(own),
+        "history": own.get("history"),
     }
 
 

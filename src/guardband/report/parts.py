@@ -146,6 +146,20 @@ class AuditPart(TypedDict):
     parts: Annotated[list[FoundGroupPart | None], Meta(max_length=MOST_GROUPS)]
 
 
+class HistoryPart(TypedDict):
+    """Rows in blocks, in the order of their times, with the evidence in powers of ten: lists of one length."""
+
+    first: Annotated[list[Count], Meta(min_length=1, max_length=64)]
+    rows: list[Annotated[int, Meta(ge=1, le=2**53)]]
+    evidence: list[Finite]
+    highest: list[Finite]
+    begin: list[Name]
+    end: list[Name]
+    limit: Finite
+    alarm: Count | None
+    since: Count | None
+
+
 class SpreadPart(TypedDict):
     """The typical width beside the range of the central 90% of outcomes."""
 
@@ -253,3 +267,4 @@ class Checked(About):
     widths: WidthsPart | None
     errors: Annotated[list[QuarterPart], Meta(min_length=4, max_length=4)] | None
     rows: RowsPart
+    history: NotRequired[HistoryPart | None]

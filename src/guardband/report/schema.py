@@ -56,6 +56,11 @@ def _faults(document: Checked) -> Iterator[str]:
         yield "a count is larger than the number of rows"
     if len(own["parts"]) != len(document["promised_groups"]):
         yield "the groups that have a promise do not match"
+    past = document.get("history")
+    if past is not None:
+        lengths = [len(past["rows"]), len(past["evidence"]), len(past["highest"]), len(past["begin"]), len(past["end"])]
+        if {len(past["first"])} != {*lengths}:
+            yield "the blocks of the history do not match"
     curve, widths = own["curve"], document["widths"]
     if curve is not None:
         counts = [curve["covered"], curve["low"], curve["high"]]
