@@ -4,9 +4,10 @@
 
 Tables come one after the other: rows with keys whose true values are known for a part, then the other true values
 alone, and rows without keys. Each run is a process of its own, forked from one that has loaded the packages. Before
-each table counts, runs are killed by SIGKILL at moments drawn uniformly from the time that a run takes, until enough
-were killed; then the run is repeated. After every kill the state and the page must be whole. At the end the checksum of
-the state and the bytes of the page must be those of undisturbed runs. The last line counts kills and finds.
+each table counts, up to three runs are killed by SIGKILL, at moments drawn uniformly from the time that a run takes,
+unless one has written its state; then the run is repeated. This goes on, with a new state each round, until there were
+enough kills. After every kill the state and the page must be whole. After every round the checksum of the state and
+the page must be those of undisturbed runs. The last line counts kills and finds.
 """
 
 import argparse
@@ -88,12 +89,23 @@ def run(arguments, state, kill_after=None):
     return status, time.monotonic() - began
 
 
-def is_whole(state):
-    """Return whether the state and the page are there whole, or not at all."""
-    page = Path(f"{state}.html")
-    if Path(state).exists():
-        read_state(Path(state))
-    return not page.exists() or page.read_text().endswith("</html>\n")
+def checksum(state):
+    """Return the checksum of a state that is there whole, nothing if there is none; half a state raises."""
+    return read_state(Path(state))[2] if Path(state).exists() else ""
+
+
+def is_whole(page):
+    """Return whether a page is there whole, or not at all."""
+    return not Path(page).exists() or Path(page).read_text().endswith("</html>\n")
+
+
+def is_unlike(state, other):
+    """Return whether two states or their pages differ; safetensors writes its header in any order, so bytes may."""
+    pages = [Path(f"{own}.html").read_bytes() for own in (state, other)]
+    differ = checksum(state) != checksum(other) or pages[0] != pages[1]
+    if differ:
+        print(f"{state} or its page differ from those of undisturbed runs")
+    return differ
 
 
 def main():
@@ -109,29 +121,29 @@ def main():
     codes, seconds = zip(*(run(arguments, "whole.monitor") for arguments in runs), strict=True)
     longest = float(np.median(seconds))
     print(f"{len(runs)} undisturbed runs, exit codes {sorted(set(codes))}, {longest:.2f} s each")
-    random, killed, finds, repeated = np.random.default_rng(given.seed), 0, 0, 0
-    for i, arguments in enumerate(runs):
-        while killed < given.kills * (i + 1) // len(runs):
-            code, _ = run(arguments, "m.monitor", random.uniform(0, longest))
-            killed += code == -signal.SIGKILL
-            if not is_whole("m.monitor"):
+    random, killed, after, finds, rounds = np.random.default_rng(given.seed), 0, 0, 0, 0
+    while killed < given.kills:
+        state, rounds = f"m{rounds}.monitor", rounds + 1
+        for arguments, undisturbed in zip(runs, codes, strict=True):
+            before, is_written = checksum(state), False
+            for _ in range(random.integers(1, 4)):
+                code, _ = run(arguments, state, random.uniform(0, longest))
+                is_written = checksum(state) != before
+                killed += code == -signal.SIGKILL
+                after += code == -signal.SIGKILL and is_written
+                if not is_whole(f"{state}.html"):
+                    finds += 1
+                    print(f"half a page after {arguments}")
+                if is_written:
+                    break
+            code, _ = run(arguments, state)
+            if code != (2 if is_written else undisturbed):  # 2: there is nothing left to judge
                 finds += 1
-                print(f"half-written after {arguments}")
-        code, _ = run(arguments, "m.monitor")
-        repeated += code == 2  # a killed run had written its state already
-        if code not in (codes[i], 2):
-            finds += 1
-            print(f"{arguments}: exit code {code}, undisturbed {codes[i]}")
-    # safetensors writes the entries of its header in any order, so that equal states may differ in bytes
-    if read_state(Path("m.monitor"))[2] != read_state(Path("whole.monitor"))[2]:
-        finds += 1
-        print("the state differs from that of undisturbed runs")
-    if Path("m.monitor.html").read_bytes() != Path("whole.monitor.html").read_bytes():
-        finds += 1
-        print("the page differs from that of undisturbed runs")
+                print(f"{arguments}: exit code {code}, undisturbed {undisturbed}")
+        finds += is_unlike(state, "whole.monitor")
     left = [path.name for path in folder.iterdir() if path.name.endswith(".part")]
     finds += len(left)
-    print(f"{repeated} runs found that the killed one before them was complete; {len(left)} part files left")
+    print(f"{rounds} rounds; {after} of the kills came after the state was written; {len(left)} part files left")
     print(f"{killed} kills, {finds} finds")
     sys.exit(bool(finds))
 

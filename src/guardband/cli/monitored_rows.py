@@ -78,7 +78,7 @@ class MonitoredRows:
 
 def read_monitored(model: Model, disk: DiskTable, roles: Roles, speaker: Speaker) -> MonitoredRows:
     """Return the rows of a table: those that a model predicts, or true values of rows that were predicted before."""
-    need_column_if(roles.key, "--key", disk)
+    _need_column_if(roles.key, "--key", disk)
     if roles.key is not None and _brings_values_alone(model, disk, roles):
         return _read(disk, Roles(roles.target, roles.key), {}, speaker)
     inputs = Inputs.of(model, disk)
@@ -87,7 +87,7 @@ def read_monitored(model: Model, disk: DiskTable, roles: Roles, speaker: Speaker
         need_roles(roles.target, others, disk.names, disk.label)
     elif roles.key is None:
         need_column(roles.target, disk.names, "--target, and rows without true values need --key to wait", disk.label)
-    need_column_if(roles.time, "--time", disk)
+    _need_column_if(roles.time, "--time", disk)
     fixed = model.belonging.keys
     keys = fixed or tuple(columns_in(roles.split_by, disk.names))
     for name in keys:
@@ -95,7 +95,7 @@ def read_monitored(model: Model, disk: DiskTable, roles: Roles, speaker: Speaker
     return _read(disk, Roles(roles.target, roles.key, roles.time, keys), inputs.kinds, speaker)
 
 
-def need_column_if(name: str | None, option: str, disk: DiskTable) -> None:
+def _need_column_if(name: str | None, option: str, disk: DiskTable) -> None:
     """Raise if an option names a column that a table has not."""
     if name is not None:
         need_column(name, disk.names, option, disk.label)
