@@ -65,10 +65,13 @@ class Stream:
         return self.start[at], self.misses_before[at], self.place[at]
 
 
-def advanced(stream: Stream, law: MissLaw, missed: Misses, places: Rows | None = None) -> tuple[Stream, Array]:
+def advanced(
+    stream: Stream, law: MissLaw, missed: Misses, places: Rows | None = None, *, seek_start: bool = True
+) -> tuple[Stream, Array]:
     """Return the stream after further rows, and the logarithm of the evidence after each of them, ``(n,) -> (n,)``.
 
-    ``places`` says how many rows of all came before each of them; without it these are all rows.
+    ``places`` says how many rows of all came before each of them; without it these are all rows. ``seek_start`` says
+    whether the best start may lie among these rows.
     """
     n = len(missed)
     if not n:
@@ -89,7 +92,7 @@ def advanced(stream: Stream, law: MissLaw, missed: Misses, places: Rows | None =
 
     at = starts.argmax(axis=1)
     found = starts[np.arange(len(at)), at]
-    newer = found > np.array(stream.best)
+    newer = (found > np.array(stream.best)) & seek_start
     places = rows[:-1] if places is None else places
     moved = replace(
         stream,

@@ -77,8 +77,11 @@ class State:
         state, first = self, 0
         while first < len(rows):
             last = min(first + AT_A_TIME, len(rows), first + state.inputs.next_look - state.rows)
-            state = state._next(rows.take(slice(first, last)), y[first:last], watched, side, columns, significance)
-            first = last
+            after = state._next(rows.take(slice(first, last)), y[first:last], watched, side, columns, significance)
+            if state.alarm_row is None and after.alarm_row is not None:  # no later start is its cause
+                last = first + after.alarm_row - state.rows
+                after = state._next(rows.take(slice(first, last)), y[first:last], watched, side, columns, significance)
+            state, first = after, last
         return state
 
     def _next(
@@ -95,7 +98,7 @@ class State:
         for j, (statement, stream) in enumerate(zip(watched.statements, self.streams, strict=True)):
             own = np.flatnonzero(rows.members(statement.group))
             missed = ~rows.inside(y, statement.side, statement.i)[own]
-            moved, evidence = advanced(stream, statement.law, missed, before + own)
+            moved, evidence = advanced(stream, statement.law, missed, before + own, seek_start=self.alarm_row is None)
             streams.append(moved)
             # between its own rows the evidence of a statement stays what it was
             paths[j] = np.append(stream.log_evidence, evidence)[np.searchsorted(own, np.arange(n), side="right")]
