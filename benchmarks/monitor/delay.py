@@ -73,11 +73,10 @@ def bar(rate: float, start: int) -> float:
 
 def best_possible(law: MissLaw, rate: float, start: int) -> float:
     """Return the rows that a bet on this rate from this row on needs, if misses come as expected."""
-    t = np.unique(np.geomspace(1, LONGEST, 4_000).astype(np.int64))
-    rows, misses = start + t, np.round(BEFORE * start + rate * t).astype(np.int64)
-    here = np.full_like(t, start)
-    before = law.before(np.round(BEFORE * here).astype(np.int64), here)
-    evidence = before + rate * t * math.log(rate) + (1 - rate) * t * math.log1p(-rate) - law.most(misses, rows)
+    t = np.arange(1.0, LONGEST + 1)  # counts need not be whole here
+    expected: Any = (BEFORE * start + rate * t, start + t)
+    before: Any = (np.array([BEFORE * start]), np.array([float(start)]))
+    evidence = law.before(*before) + t * (rate * math.log(rate) + (1 - rate) * math.log1p(-rate)) - law.most(*expected)
     over = np.flatnonzero(evidence >= LIMIT)
     return float(t[over[0]]) if len(over) else math.inf
 
