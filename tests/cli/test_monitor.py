@@ -227,7 +227,7 @@ def test_a_second_process_that_began_from_an_older_state_is_refused(run, tmp_pat
 
     def update(self, *arguments, **more):
         monkeypatch.setattr(gb.Monitor, "update", own)
-        other = gb.Monitor.load("m.monitor", self._reader.model)
+        other = gb.Monitor.load("m.monitor", self._intake.reader.model)
         other.update([1.0], np.array([[0.0, 1.0, 2.0]]))
         other.save("m.monitor")
         return own(self, *arguments, **more)

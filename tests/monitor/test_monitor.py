@@ -10,6 +10,7 @@ from scipy.stats import binom
 
 import guardband as gb
 from guardband.exceptions import OverlapError
+from guardband.monitor.intake import Update
 
 
 def unit(n):
@@ -42,7 +43,7 @@ def test_late_and_out_of_order_is_the_same_as_in_time():
     assert late.expect(order, bands, time=order).waiting == n
     assert (late.rows, late.waiting) == (0, n)
     other = np.random.default_rng(4).permutation(n)
-    assert late.update(y[other], keys=other) == gb.monitor.monitor.Update(counted=n)
+    assert late.update(y[other], keys=other) == Update(counted=n)
     assert seen(late) == seen(in_time)
     assert late.waiting == 0
 
@@ -274,3 +275,30 @@ def test_a_monitor_without_rows_says_so():
     assert monitor.evidence == 1.0
     assert not monitor.alarm
     assert str(monitor) == "No rows yet: nothing can be said of the promise."
+
+
+def test_rows_that_made_the_model_are_refused_one_at_a_time_and_after_they_waited():
+    X, y = table(600, 0)
+    model = gb.IntervalRegressor(epochs=2, hidden=(8,), random_state=0).fit(X, y)
+    alone = gb.Monitor(model)
+    alone.update(y[:1], X=X[:1])
+    with pytest.raises(gb.OverlapError, match="trained or calibrated"):
+        alone.update(y[1:2], X=X[1:2])
+    assert alone.rows == 1
+    late = gb.Monitor(model)
+    late.expect(np.arange(100), X=X[:100])
+    with pytest.raises(gb.OverlapError, match="trained or calibrated"):
+        late.update(y[:100], keys=np.arange(100))
+    assert (late.rows, late.waiting) == (0, 100)
+
+
+def test_of_repeated_rows_each_counts_once_if_the_promise_is_for_distinct_rows():
+    X, y = table(300, 0)
+    with pytest.warns(gb.RepeatedRowsWarning):
+        own = gb.IntervalRegressor(epochs=2, hidden=(8,), random_state=0).fit(pd.concat([X, X]), np.tile(y, 2))
+    monitor = gb.Monitor(own)
+    X, y = table(50, 1)
+    assert monitor.update(y, X=X).counted == 50
+    assert monitor.update(y, X=X) == Update(skipped=50)
+    assert monitor.update(np.tile(y + 1, 2), X=pd.concat([X, X])) == Update(counted=50, skipped=50)
+    assert monitor.rows == 100

@@ -35,9 +35,8 @@ def rows_of(n=N, seed=0):
     lower = np.stack([np.full(n, -1.6), np.full(n, -0.7)], axis=1)
     lower[::50] = -np.inf
     time = np.sort(random.random(n))
-    rows = PredictedRows(
-        lower, np.zeros(n), -lower, group, codes_of(cells, table, n), time, np.zeros(n, dtype=np.uint64)
-    )
+    none = np.zeros(n, dtype=np.uint64)
+    rows = PredictedRows(lower, np.zeros(n), -lower, group, codes_of(cells, table, n), time, none, none)
     return rows, random.standard_normal(n) * 1.1, cells
 
 

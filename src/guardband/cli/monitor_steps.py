@@ -19,7 +19,7 @@ from guardband.doors.monitor import Monitor
 if TYPE_CHECKING:
     from guardband.cli.model_columns import Model
     from guardband.data.disk import DiskTable
-    from guardband.monitor.monitor import Update
+    from guardband.monitor.intake import Update
 
 SIGNIFICANCE = 0.01
 

@@ -12,7 +12,7 @@ from guardband.cli.console import Speaker
 if TYPE_CHECKING:
     from guardband.cli.monitor_steps import NextModel
     from guardband.doors.monitor import Monitor
-    from guardband.monitor.monitor import Update
+    from guardband.monitor.intake import Update
 
 NOT_AGAIN = "The new monitor refuses these rows, because they calibrated the model. Bring later ones."
 

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from guardband.cli.model_columns import Model
-    from guardband.monitor.monitor import Monitor, Update
+    from guardband.doors.monitor import Monitor
+    from guardband.monitor.intake import Update
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]

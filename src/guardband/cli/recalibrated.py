@@ -14,7 +14,8 @@ from guardband.exceptions import InsufficientCalibrationWarning
 if TYPE_CHECKING:
     from guardband.cli.model_columns import Model
     from guardband.cli.monitored_rows import MonitoredRows
-    from guardband.monitor.monitor import Monitor, Update
+    from guardband.doors.monitor import Monitor
+    from guardband.monitor.intake import Update
 
 
 class CalibrationRows(Protocol):

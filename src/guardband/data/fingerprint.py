@@ -26,9 +26,19 @@ Genuine twins are common: 3 to 5% of the concrete data's calibration rows have o
 
 def fingerprints(table: Table, y: NDArray[np.float64]) -> Prints:
     """Return one 64-bit number per row of x and y, ``(n,)``: rows equal in single precision have equal ones."""
+    return with_target(input_prints(table), y)
+
+
+def input_prints(table: Table) -> Prints:
+    """Return one number per row of x, to which ``with_target`` adds what y is."""
     prints = np.zeros(table.n_rows, dtype=np.uint64)
     for column in table.columns:
         prints = mix(prints, column_prints(column))
+    return prints
+
+
+def with_target(prints: Prints, y: NDArray[np.float64]) -> Prints:
+    """Return the fingerprints of rows from those of their inputs."""
     return mix(prints, _bits(y))
 
 
@@ -47,9 +57,13 @@ def allowed_overlap(n: int, known: Prints, by_chance: bool = True) -> int:
 
     Known rows that are not equal ``by_chance``, since they were repeated or belong together, say nothing of new ones.
     """
+    return math.ceil(overlap_share(known, by_chance) * n)
+
+
+def overlap_share(known: Prints, by_chance: bool = True) -> float:
+    """Return the same as a share."""
     _, inverse, counts = np.unique(known, return_inverse=True, return_counts=True)
-    twins = float((counts[inverse] > 1).mean()) if len(known) and by_chance else 0.0
-    return math.ceil((twins + MOST_OVERLAP) * n)
+    return (float((counts[inverse] > 1).mean()) if len(known) and by_chance else 0.0) + MOST_OVERLAP
 
 
 def refuse_overlap(

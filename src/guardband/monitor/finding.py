@@ -125,7 +125,7 @@ class Finding:
 
     def _what_changed(self) -> str:
         if self.changed == "inputs":
-            return f"the inputs. {_columns(self.columns)}."
+            return f"at least the inputs. {_columns(self.columns)}."
         if self.changed == "outcomes":
             return "the true values for given inputs. The columns look as they did in training."
         return "unknown, because the monitor sees no columns. Pass X= with the rows."

@@ -14,6 +14,8 @@ Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
 BLOCKS = 64
+LARGEST_LOG = 700.0
+"""The exponential of more would be infinite."""
 FIRST_SIZE = 32
 """How many rows a block has at first; it doubles whenever blocks are joined."""
 
@@ -88,6 +90,20 @@ class History:
             seen=own.seen + seen,
             lost=own.lost + lost,
         )
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """Return the blocks that have rows as columns of a table: see ``Monitor.history``."""
+        used = slice(0, self.used)
+        rows, finite = self.rows[used], self.finite[used]
+        return {
+            "row": np.cumsum(rows),
+            "rows": rows,
+            "share": 1 - self.misses[used] / rows,
+            "width": np.divide(self.width[used], finite, out=np.full(len(rows), np.inf), where=finite > 0),
+            "evidence": np.exp(np.minimum(self.last[used], LARGEST_LOG)),
+            "begin": self.begin[used],
+            "end": self.end[used],
+        }
 
     def since(self, row: int) -> tuple[Counts, Counts]:
         """Return rows and misses by column and cell, ``(C, CELLS + 1)`` each, from the block that holds a row on."""

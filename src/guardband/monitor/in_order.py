@@ -44,6 +44,7 @@ def in_order(evidence: Evidence, significance: float) -> InOrder | None:
         cells=np.empty((evidence.n, 0), dtype=np.int16),
         time=time,
         entity=np.zeros(evidence.n, dtype=np.uint64),
+        prints=np.zeros(evidence.n, dtype=np.uint64),
     )
     order = np.argsort(time, kind="stable")
     state = State.empty(len(own.statements), 0).judged(

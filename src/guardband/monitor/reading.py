@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
@@ -13,10 +15,11 @@ from guardband.bands.certificate import Certificate
 from guardband.bands.intervals import intervals_of
 from guardband.bands.promise import DISTINCT_ROW
 from guardband.data.entities import Entities, entities_of_labels
-from guardband.data.fingerprint import allowed_overlap, count_overlap, fingerprints
+from guardband.data.fingerprint import input_prints, overlap_share, with_target
 from guardband.data.table import Column, Table, as_array, column_named, numbers_from, read_table
 from guardband.exceptions import OverlapError
 from guardband.monitor.cells import ColumnCells, codes_of
+from guardband.monitor.key_set import KeySet
 from guardband.monitor.rows import PredictedRows
 
 Array = NDArray[np.float64]
@@ -38,8 +41,8 @@ class Reader:
     names: dict[str, int]
     entity: str | None
 
-    def predicted(self, X: Any, time: Any, entities: Any, groups: Any) -> tuple[PredictedRows, Table]:
-        """Return rows as the model predicts them, and the table that it read."""
+    def predicted(self, X: Any, time: Any, entities: Any, groups: Any) -> PredictedRows:
+        """Return rows as the model predicts them."""
         if self.model is None:
             raise ValueError("This monitor has no model that predicts rows. Pass bands= as well, or attach a model.")
         if groups is not None:
@@ -53,8 +56,7 @@ class Reader:
         codes = np.full((n, 1), -1) if group is None else np.asarray(group).reshape(n, -1)
         labels = self._labels(X, table, entities)
         cells = self._cells(table, n, time)
-        rows = PredictedRows(lower, point, upper, codes, cells, moments(time, n, X), labels)
-        return rows, table
+        return PredictedRows(lower, point, upper, codes, cells, moments(time, n, X), labels, input_prints(table))
 
     def brought(self, bands: Any, X: Any, time: Any, entities: Any, groups: Any) -> PredictedRows:
         """Return rows with the intervals that were brought; ``X`` may say what their columns are."""
@@ -73,22 +75,33 @@ class Reader:
         codes = self._codes(groups, n) if table is None or table.context.group is None else table.context.group
         labels = self._labels(X, table, entities, n)
         cells = self._cells(table, n, time)
-        return PredictedRows(
-            lower, own.point, upper, np.asarray(codes).reshape(n, -1), cells, moments(time, n, X), labels
+        prints = input_prints(
+            read_table(np.column_stack([lower, own.point, upper]), may_be_infinite=True) if table is None else table
         )
+        codes = np.asarray(codes).reshape(n, -1)
+        return PredictedRows(lower, own.point, upper, codes, cells, moments(time, n, X), labels, prints)
 
-    def refuse_used(self, table: Table, y: Array) -> None:
-        """Raise if more rows trained or calibrated the model than chance explains."""
-        if self.model is None or not len(y):
-            return
+    @cached_property
+    def _used(self) -> tuple[KeySet, float]:
+        """Fingerprints of the rows that made the model, and which share of new rows may equal one of them."""
+        if self.model is None:
+            return KeySet(), 1.0
         fitted = self.model.fitted_
-        used = np.concatenate([fitted.training_prints, fitted.calibration_prints])
-        found = count_overlap(fingerprints(table, y), used)
-        allowed = allowed_overlap(len(y), used, by_chance=fitted.training_entities is None)
-        if found > allowed:
+        every = np.concatenate([fitted.training_prints, fitted.calibration_prints])
+        return KeySet(np.unique(every)), overlap_share(every, by_chance=fitted.training_entities is None)
+
+    def count_used(self, rows: PredictedRows, y: Array, before: int, judged: int) -> int:
+        """Return how many rows equal one that made the model; raise if, with those before, that is beyond chance.
+
+        ``before`` counts such rows among the ``judged`` ones.
+        """
+        used, share = self._used
+        found = int(used.has(with_target(rows.prints, y)).sum())
+        if before + found > math.ceil(share * (judged + len(y))):
             raise OverlapError(
                 f"{found:,} of {len(y):,} rows are among those that trained or calibrated the model. {NEW_ROWS}"
             )
+        return found
 
     def refuse_known(self, rows: PredictedRows) -> None:
         """Raise if rows belong to entities that trained or calibrated the model."""
@@ -171,3 +184,11 @@ def time_column(time: Any, n: int, X: Any = None) -> Column:
     if column.kind not in ("number", "date"):
         raise ValueError(f"time must hold dates or numbers, found {column.kind}. Name another column.")
     return column
+
+
+def time_kind(time: Any, X: Any) -> str:
+    """Return what times are, numbers or dates; empty if none are given."""
+    if time is None:
+        return ""
+    values = as_array(column_named(X, time, "time") if isinstance(time, str) else time)
+    return time_column(values, len(values)).kind

@@ -16,9 +16,10 @@ Digests = NDArray[np.uint64]
 
 @dataclass(frozen=True, eq=False)
 class PredictedRows:
-    """Intervals of rows and what is known of them: groups ``(n, J)``, cells ``(n, C)``, time, and the entity.
+    """Intervals of rows and what is known of them: groups ``(n, J)``, cells ``(n, C)``, time, entity and fingerprint.
 
-    ``lower`` and ``upper`` are ``(n, L)``, all others ``(n,)``; time is NaN and the entity 0 where there is none.
+    ``lower`` and ``upper`` are ``(n, L)``, all others ``(n,)``; time is NaN and the entity 0 where there is none. The
+    fingerprint is that of the inputs, or of the interval if there are none.
     """
 
     lower: Array
@@ -28,6 +29,7 @@ class PredictedRows:
     cells: NDArray[np.int16]
     time: Array
     entity: Digests
+    prints: Digests
 
     def __len__(self) -> int:
         return len(self.point)

@@ -48,6 +48,7 @@ class State:
     peak: float = 0.0
     alarm_row: int | None = None
     time_is: str = ""
+    used_before: int = 0
 
     @classmethod
     def empty(cls, statements: int, columns: int) -> State:
@@ -115,3 +116,29 @@ class State:
             peak=max(self.peak, float(path.max())),
             alarm_row=before + int(over[0]) + 1 if self.alarm_row is None and len(over) else self.alarm_row,
         )
+
+    def timed(self, time_is: str) -> State:
+        """Return the state with what times are, if rows have any."""
+        return replace(self, time_is=time_is) if time_is else self
+
+    def as_first_predicted(self, rows: PredictedRows, keys: Digests) -> PredictedRows:
+        """Return rows, those that wait as they were predicted first: a later prediction may know more."""
+        if self.waiting is None:
+            return rows
+        place = {key: i for i, key in enumerate(self.waiting_keys.tolist())}
+        here = len(self.waiting) + np.arange(len(rows))
+        return self.waiting.joined(rows).take([place.get(key, i) for key, i in zip(keys.tolist(), here, strict=True)])
+
+    def without_waiting(self, keys: Digests) -> State:
+        """Return the state in which rows with these keys wait no longer."""
+        gone = np.isin(self.waiting_keys, keys)
+        if self.waiting is None or not gone.any():
+            return self
+        return replace(self, waiting=self.waiting.take(~gone), waiting_keys=self.waiting_keys[~gone])
+
+    def with_waiting(self, rows: PredictedRows, keys: Digests) -> State:
+        """Return the state in which these rows wait too."""
+        if not len(keys):
+            return self
+        waiting = rows if self.waiting is None else self.waiting.joined(rows)
+        return replace(self, waiting=waiting, waiting_keys=np.concatenate([self.waiting_keys, keys]))

@@ -61,6 +61,7 @@ class Kept(Struct, frozen=True, forbid_unknown_fields=True):
     peak: float
     alarm_row: int | None
     time_is: str
+    used_before: int
     chain: list[dict[str, str]]
 
 
@@ -137,6 +138,7 @@ def _entries(state: State) -> dict[str, Any]:
         "peak": state.peak,
         "alarm_row": state.alarm_row,
         "time_is": state.time_is,
+        "used_before": state.used_before,
     }
 
 
@@ -180,6 +182,7 @@ def _state(kept: Kept, arrays: Arrays) -> State:
         peak=kept.peak,
         alarm_row=kept.alarm_row,
         time_is=kept.time_is,
+        used_before=kept.used_before,
         waiting_keys=arrays["waiting_keys"],
         tables=arrays["tables"],
         **{name: KeySet(arrays[name]) for name in KEY_SETS},

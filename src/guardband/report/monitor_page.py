@@ -9,7 +9,7 @@ from typing import Any
 from guardband.data.files import write_whole
 from guardband.monitor.blocks import Block, ColumnHistory
 from guardband.monitor.finding import Finding
-from guardband.monitor.monitor import Monitor
+from guardband.monitor.watching import Watching
 from guardband.report.advice import Step
 from guardband.report.history import history_entries
 from guardband.report.parts import LONGEST_NAME
@@ -33,14 +33,14 @@ SECTIONS = {
 }
 
 
-def write_monitor_page(monitor: Monitor, path: Path) -> Path:
+def write_monitor_page(monitor: Watching, path: Path) -> Path:
     """Write the page of a monitor; the file appears whole or not at all."""
     text = render_monitor(monitor)
     write_whole(path, lambda part: part.write_text(text, encoding="utf-8"))
     return path
 
 
-def render_monitor(monitor: Monitor) -> str:
+def render_monitor(monitor: Watching) -> str:
     """Return the page: text and tables stand in it, a script adds the plots."""
     finding, blocks, columns = monitor.finding(), monitor.blocks(), monitor.drift()
     status = "unchecked" if not finding.rows else "broken" if finding.alarm else "consistent"
