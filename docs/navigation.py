@@ -45,6 +45,7 @@ SECTIONS = {
         "Sharpness on other tables, what was run where <benchmarks/results/others>",
         "Tables with long tails, the figures <benchmarks/results/long_tails>",
         "Groups, the figures <benchmarks/results/groups>",
+        "The monitor, the figures <benchmarks/results/monitor>",
         "Online rules, the figures <benchmarks/results/online>",
         "Verdicts on real tables, the figures <benchmarks/results/real_tables/summary>",
         "Verdicts on real tables, what was run <benchmarks/results/real_tables>",
