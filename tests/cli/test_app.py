@@ -9,7 +9,19 @@ import pytest
 import guardband
 from guardband.cli.app import app
 
-COMMANDS = ("demo", "fit", "calibrate", "predict", "audit", "explain", "plan", "report", "export", "reproduce")
+COMMANDS = (
+    "demo",
+    "fit",
+    "calibrate",
+    "predict",
+    "audit",
+    "monitor",
+    "explain",
+    "plan",
+    "report",
+    "export",
+    "reproduce",
+)
 
 
 def test_version_and_help(command):

@@ -192,7 +192,7 @@ def test_a_random_split_that_flatters_is_told_with_its_numbers(command, here, mo
     parquet.write_table(pa.table({"x": x, "when": when, "y": y}), here / "t.parquet")
     said = command("fit", "t.parquet", "-t", "y", "--preset", "fast", *more)
     told = said.out + said.err
-    assert told.count("A random split flatters: a small model covered 9") == 1
+    assert told.count("A random split flatters: intervals of a small model that contain 9") == 1
     assert 'Add --time when --split-by-time (split_by_time="when").' in told
     by_time = command("fit", "t.parquet", "-t", "y", "--preset", "fast", "--time", "when", "--split-by-time", *more)
     assert "flatters" not in by_time.out + by_time.err

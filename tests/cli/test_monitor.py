@@ -76,7 +76,10 @@ def test_an_alarm_is_exit_code_1_and_stays(run):
     alarm = run("moved.csv")
     assert alarm.code == 1
     assert alarm.out.startswith("Alarm at row ")
-    assert "  guardband monitor m.guardband moved.csv --state m.monitor --recalibrate m-2.guardband" in alarm.out
+    assert (
+        "  guardband monitor m.guardband moved.csv --state m.monitor --target price --recalibrate m-2.guardband"
+        in alarm.out
+    )
     assert run("keyed.csv").code == 1
 
 
@@ -312,3 +315,35 @@ def killed_while_writing(folder, table, at):
         finally:
             os._exit(0)
     os.waitpid(child, 0)
+
+
+def test_a_table_that_was_counted_without_keys_does_not_count_again_with_keys(run):
+    assert run("keyed.csv").code == 0
+    assert (
+        "all 200 rows with a true value in keyed.csv were counted before" in run("keyed.csv", "--key", "id").complaint
+    )
+
+
+def test_a_key_is_the_same_with_a_decimal_point(run):
+    whole = csv.read_csv("keyed.csv")
+    assert run("keyed.csv", "--key", "id").code == 0
+    places = pa.array([f"{i}.0" for i in whole["id"].to_pylist()])
+    csv.write_csv(whole.set_column(whole.column_names.index("id"), "id", places), "floats.csv")
+    assert "were counted before" in run("floats.csv", "--key", "id").complaint
+
+
+def test_a_table_that_was_judged_by_time_comes_again_by_time(run):
+    csv.write_csv(csv.read_csv("moved.csv").take(np.arange(299, -1, -1)), "back.csv")
+    assert run("good.csv", "--time", "day").code == 0
+    alarm = run("back.csv", "--time", "day")
+    assert alarm.code == 1
+    assert "--target price --time day --recalibrate m-2.guardband" in alarm.out
+    again = ("back.csv", "--recalibrate", "m-2.guardband")
+    assert "in the order of their times" in run(*again).complaint
+    assert run(*again, "--time", "day").code == 1
+
+
+@pytest.mark.parametrize("name", ["", "."])
+def test_a_state_without_a_name_is_refused(command, small_model, name):
+    said = command("monitor", "m.guardband", "good.csv", "--state", name)
+    assert "--state must name a file" in said.complaint

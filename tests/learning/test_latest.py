@@ -42,8 +42,8 @@ def test_a_change_is_seen_with_both_shares():
     assert found.at_random == pytest.approx(0.9, abs=0.005)
     assert 0.3 < found.coverage < 0.65  # 1.645 of three standard deviations cover 42%
     assert found.in_words(" by 'day'") == (
-        f"A random split flatters: a small model covered 90% of rows drawn at random, but {100 * found.coverage:.0f}% "
-        "of the latest rows by 'day'."
+        "A random split flatters: intervals of a small model that contain 90% of rows drawn at random contain "
+        f"{100 * found.coverage:.0f}% of the latest rows by 'day'."
     )
 
 
@@ -108,7 +108,9 @@ def test_it_is_one_doubt_in_one_sentence():
     (doubt,) = Suspects.of(table, y[shuffled]).doubts(table, y[shuffled], None, 0.9, 0)
     assert (doubt.kind, doubt.columns) == ("order", ("when",))
     assert doubt.p_value <= FALSE_DOUBTS / 3  # by the date twice, and by the file
-    assert doubt.sentence.startswith("A random split flatters: a small model covered 90% of rows drawn at random, but ")
+    assert doubt.sentence.startswith(
+        "A random split flatters: intervals of a small model that contain 90% of rows drawn at random contain "
+    )
     assert doubt.sentence.endswith(
         " of the latest rows by 'when'. Add --time when --split-by-time (split_by_time=\"when\")."
     )

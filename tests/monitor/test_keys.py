@@ -8,9 +8,10 @@ from guardband.monitor.keys import digests
 
 
 def test_a_whole_number_and_text_that_says_it_are_one_key():
-    for same in (["7"], [7.0], [" 7 "], np.array([7], dtype=np.int32), pd.Series([7])):
+    for same in (["7"], [7.0], [" 7 "], ["7.0"], ["7.000"], np.array([7], dtype=np.int32), pd.Series([7])):
         assert digests(same, 1) == digests([7], 1)
     assert digests([7.5], 1) != digests([7], 1)
+    assert digests(["07"], 1) != digests([7], 1)
 
 
 def test_keys_do_not_depend_on_the_process():
@@ -19,7 +20,17 @@ def test_keys_do_not_depend_on_the_process():
 
 
 @pytest.mark.parametrize(
-    "wrong", [["a", None], pd.Series(["a", np.nan]), ["a", ""], ["a", "a"], [1, "1"], ["a"], [["a", "b"]]]
+    "wrong",
+    [
+        ["a", None],
+        pd.Series(["a", np.nan]),
+        pd.Series(["a", pd.NA], dtype=object),
+        ["a", ""],
+        ["a", "a"],
+        [1, "1"],
+        ["a"],
+        [["a", "b"]],
+    ],
 )
 def test_missing_and_repeated_keys_are_refused(wrong):
     with pytest.raises(ValueError, match=r"key"):

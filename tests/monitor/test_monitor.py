@@ -302,3 +302,81 @@ def test_of_repeated_rows_each_counts_once_if_the_promise_is_for_distinct_rows()
     assert monitor.update(y, X=X) == Update(skipped=50)
     assert monitor.update(np.tile(y + 1, 2), X=pd.concat([X, X])) == Update(counted=50, skipped=50)
     assert monitor.rows == 100
+
+
+def test_a_model_that_was_calibrated_again_needs_a_new_monitor():
+    own = gb.IntervalRegressor(epochs=2, hidden=(8,), random_state=0).fit(*table(600, 0))
+    monitor = gb.Monitor(own)
+    X, y = table(50, 1)
+    monitor.update(y, X=X)
+    own.calibrate(*table(200, 2))
+    with pytest.raises(ValueError, match=r"calibrated again\. Begin a new monitor"):
+        monitor.update(y + 1, X=X)
+    assert monitor.rows == 50
+
+
+def test_a_state_is_for_the_networks_that_it_was_begun_with(tmp_path):
+    rows = table(600, 0)
+    monitor = gb.Monitor(gb.IntervalRegressor(epochs=2, hidden=(8,), random_state=0).fit(*rows))
+    monitor.save(tmp_path / "a.monitor")
+    other = gb.IntervalRegressor(epochs=3, hidden=(8,), random_state=0).fit(*rows)
+    with pytest.raises(ValueError, match="the state of another model"):
+        gb.Monitor.load(tmp_path / "a.monitor", other)
+
+
+def test_intervals_of_another_level_or_promise_or_none_at_all_are_refused():
+    rule, other = (plain_rule(n) for n in (200, 300))
+    ends, y = (np.full(20, -1.0), np.zeros(20), np.full(20, 1.0)), np.zeros(20)
+    monitor = gb.Monitor(rule)
+    with pytest.raises(ValueError, match=r"for the level 0\.9, and these intervals are of 0\.5"):
+        monitor.update(y, rule.transform(*ends, confidence_level=0.5))
+    with pytest.raises(ValueError, match="another promise"):
+        monitor.update(y, other.transform(*ends))
+    for wrong in (np.full((20, 3), np.nan), np.column_stack(ends[::-1])):
+        with pytest.raises(ValueError, match="at most its upper bound"):
+            monitor.update(y, wrong)
+    assert monitor.rows == 0
+
+
+def plain_rule(n):
+    zero = np.zeros(n)
+    return gb.BandCalibrator().fit(zero - 1, zero, zero + 1, np.random.default_rng(n).standard_normal(n))
+
+
+def test_times_stay_of_one_kind():
+    rule = plain_rule(200)
+    monitor, y, bands = gb.Monitor(rule), np.zeros(20), np.tile([-2.0, 0.0, 2.0], (20, 1))
+    monitor.update(y, bands, time=np.arange(20))
+    with pytest.raises(ValueError, match="are numbers, and these are dates"):
+        monitor.update(y, bands, time=pd.date_range("2024-01-01", periods=20))
+
+
+def test_rows_of_an_entity_that_come_later_are_told():
+    zero, random = np.zeros(400), np.random.default_rng(0)
+    rule = gb.BandCalibrator().fit(zero - 1, zero, zero + 1, random.standard_normal(400), entities=np.arange(400) // 4)
+    monitor, bands = gb.Monitor(rule), np.tile([-2.0, 0.0, 2.0], (20, 1))
+    monitor.update(np.zeros(20), bands, entities=1000 + np.arange(20) // 2)
+    assert not monitor.finding().notes
+    monitor.update(np.ones(20), bands, entities=1000 + np.arange(20) // 2)
+    (note,) = monitor.finding().notes
+    assert note.startswith("20 rows came after another row of their entity was judged")
+
+
+def test_true_values_that_came_late_are_told():
+    monitor, bands = gb.Monitor(plain_rule(200)), np.tile([-2.0, 0.0, 2.0], (20, 1))
+    monitor.expect(np.arange(20), bands)
+    monitor.update(np.zeros(10), keys=np.arange(10))
+    assert monitor.finding().notes[0].startswith("10 true values came late.")
+
+
+def test_the_statement_that_raised_the_alarm_stays_its_cause():
+    random, zero = np.random.default_rng(0), np.zeros(1000)
+    labels = np.where(np.arange(1000) % 2, "a", "b")
+    rule = gb.BandCalibrator().fit(zero - 1, zero, zero + 1, random.standard_normal(1000), groups=labels)
+    monitor = gb.Monitor(rule)
+    for spread in ({"a": 1, "b": 1}, {"a": 3, "b": 1}, {"a": 1, "b": 9}):
+        y = random.standard_normal(1000) * np.vectorize(spread.get)(labels)
+        monitor.update(y, rule.transform(zero - 1, zero, zero + 1, groups=labels), groups=labels)
+    found = monitor.finding()
+    assert found.watched.name == "group = a"
+    assert 950 < found.since < found.alarm_row < 1200

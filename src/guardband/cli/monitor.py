@@ -126,6 +126,8 @@ def monitor(
 
     need_model_first("monitor", model_path, table_paths)
     paths = paths_in(table_paths)
+    if not state.name:
+        raise ValueError(f"--state must name a file, found {str(state)!r}. Use a name such as sales.monitor.")
     page = page or page_of_state(state)
     following = None if recalibrate is None else recalibrate.with_suffix(STATE)
     results = (state, page, recalibrate, following, None if following is None else page_of_state(following))
@@ -156,5 +158,6 @@ def monitor(
             after = next_model(own, model, rows, update, (model_path, state), (recalibrate, following))
     with speaker.doing("Writing"):
         write_all(own, state, page, after)
-    tell_monitor(own, update, after, (state, page), (model_path, table_paths), speaker)
+    options = {"--target": target, "--key": key, "--time": time, "--split-by": split_by, "--sheet": sheet}
+    tell_monitor(own, update, after, (state, page), (model_path, table_paths), options, speaker)
     raise typer.Exit(BROKEN if own.alarm else DONE)

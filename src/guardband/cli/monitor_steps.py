@@ -73,6 +73,8 @@ def need_something(update: Update, monitor: Monitor, label: str) -> None:
             f"There is nothing to judge: all {update.skipped:,} rows with a true value in {label} were counted before, "
             "and each row counts once. Bring new rows."
         )
+    if not update.left_out:
+        raise ValueError(f"There is nothing to judge: all rows of {label} wait for their true values already.")
     raise ValueError(
         f"There is nothing to judge: {update.left_out:,} rows of {label} bring no true value that a row waits for. "
         f"{monitor.waiting:,} rows wait. Check the column of --key."

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from guardband.bands.promise import DISTINCT_ROW
 from guardband.cli.console import Speaker
 
 if TYPE_CHECKING:
@@ -23,17 +24,23 @@ def tell_monitor(
     after: NextModel | None,
     written: tuple[Path, Path],
     given: tuple[Path, Sequence[str]],
+    options: Mapping[str, Any],
     speaker: Speaker,
 ) -> None:
-    """Tell what the rows so far say; ``written`` are the state and the page, ``given`` the model and the tables."""
+    """Tell what the rows so far say; ``written`` are the state and the page, ``given`` the model and the tables.
+
+    ``options`` are those that say how the tables are read.
+    """
     state, page = written
     first, *lines = monitor.finding().lines()
     speaker.tell_verdict("broken" if monitor.alarm else "consistent" if monitor.rows else "", first)
     for line in lines:
         speaker.tell(line)
     if monitor.alarm and after is None:
-        speaker.tell(f"  {command_to_recalibrate(given[0], given[1], state)}")
-    speaker.tell(f"\nRows of this run: {in_words(update)}")
+        speaker.tell(f"  {command_to_recalibrate(given[0], given[1], state, options)}")
+    entity = monitor.certificate.promise.entity
+    has_keys = options.get("--key") is not None
+    speaker.tell(f"\nRows of this run: {in_words(update, has_keys, None if entity == DISTINCT_ROW else entity)}")
     speaker.tell(f"State: {state}")
     speaker.tell(f"Page:  {page}")
     if after is not None:
@@ -48,24 +55,32 @@ def tell_monitor(
     )
 
 
-def in_words(update: Update) -> str:
+def in_words(update: Update, has_keys: bool, entity: str | None = None) -> str:
     """Return what became of the rows of a run."""
+    why = "no row waits for them" if has_keys else "they have no true value. Use --key to let rows wait"
     said = [f"{update.counted:,} counted."]
     if update.waiting:
         said.append(f"{update.waiting:,} wait for their true value.")
     if update.skipped:
-        said.append(f"{update.skipped:,} skipped, because they were counted before: each row counts once.")
+        once = "each row counts once" if entity is None else f"each row counts once, and of each {entity} one row"
+        said.append(f"{update.skipped:,} skipped, because {once}.")
     if update.left_out:
-        said.append(f"{update.left_out:,} left out, because they have no true value. Use --key to let rows wait.")
+        said.append(f"{update.left_out:,} left out, because {why}.")
     return " ".join(said)
 
 
-def command_to_recalibrate(model: Path, tables: Sequence[str], state: Path) -> str:
-    """Return the command that calibrates a model on the rows since a change."""
+def command_to_recalibrate(model: Path, tables: Sequence[str], state: Path, options: Mapping[str, Any]) -> str:
+    """Return the command that calibrates a model on the rows since a change, which reads tables in the same way."""
     rows = [shlex.quote(path) for path in tables] if len(tables) <= 2 else ["TABLE..."]
     anew = f"{str(model).removesuffix('.guardband')}-2.guardband"
-    options = ["--state", shlex.quote(str(state)), "--recalibrate", shlex.quote(anew)]
-    return " ".join(["guardband monitor", shlex.quote(str(model)), *rows, *options])
+    pairs = [(name, own) for name, given in options.items() for own in _each(given)]
+    pairs = [("--state", str(state)), *pairs, ("--recalibrate", anew)]
+    said = [f"{name} {shlex.quote(own)}" for name, own in pairs]
+    return " ".join(["guardband monitor", shlex.quote(str(model)), *rows, *said])
+
+
+def _each(given: Any) -> list[str]:
+    return [] if given is None else list(given) if isinstance(given, list) else [str(given)]
 
 
 def _next_entries(after: NextModel) -> dict[str, object]:

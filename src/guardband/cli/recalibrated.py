@@ -63,7 +63,8 @@ def rows_since_change(monitor: Monitor, rows: MonitoredRows, update: Update) -> 
     if not len(chosen):
         raise ValueError(
             f"None of these rows is known to have come since the change, at about row {monitor.coverage.since:,}. "
-            "Bring newer rows in a table of their own."
+            "Bring newer rows in a table of their own, or calibrate on rows that you choose: guardband audit MODEL "
+            "TABLE --recalibrate NEW_MODEL."
         )
     return rows.take(chosen)
 

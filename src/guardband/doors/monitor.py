@@ -15,7 +15,7 @@ from guardband.audit.guarded import Guarded
 from guardband.bands.certificate import Certificate
 from guardband.data.labelled_rows import column_target
 from guardband.monitor.blocks import Block, ColumnHistory, blocks_of, columns_of, shown
-from guardband.monitor.cells import ColumnCells, cells_of
+from guardband.monitor.cells import MOST_COLUMNS, ColumnCells, cells_of
 from guardband.monitor.conclusion import as_evidence, finding_of, present_coverage
 from guardband.monitor.coverage_interval import Coverage
 from guardband.monitor.finding import Finding
@@ -81,7 +81,8 @@ class Monitor:
         self._chain: list[dict[str, str]] = []
         own = watched(certificate.promise, significance)
         names = {each.name: each.group for each in own.statements if each.group is not None}
-        reader = Reader(certificate, model, columns, names, certificate.promise.entity)
+        calibration = None if model is None else model.calibration_
+        reader = Reader(certificate, model, calibration, columns, names, certificate.promise.entity)
         self._intake = Intake(reader, own, columns, significance)
 
     # ------------------------------------------------------------------------------------ rows
@@ -181,7 +182,7 @@ class Monitor:
 
     @property
     def evidence(self) -> float:
-        """The evidence against the promise now: 1 at the beginning, and the alarm is at 1 / significance or above."""
+        """The evidence against the promise now, 1 at the beginning; ``finding().limit`` raises the alarm."""
         return as_evidence(self._state.log_evidence)
 
     @property
@@ -202,10 +203,26 @@ class Monitor:
     def finding(self) -> Finding:
         """Return everything that the rows so far say, in numbers and in words."""
         own, side = self._intake, self.certificate.promise.side
-        model = own.reader.model
-        doubts = () if model is None else model.fitted_.doubts
-        notes = tuple(f"rows may depend on each other, and an alarm may be false. {each}" for each in doubts[:1])
-        return finding_of(self._state, own.watched, own.columns, self.significance, side, notes)
+        return finding_of(self._state, own.watched, own.columns, self.significance, side, self._notes())
+
+    def _notes(self) -> tuple[str, ...]:
+        """Return what a reader must know of the rows so far."""
+        model, state, entity = self._intake.reader.model, self._state, self.certificate.promise.entity
+        out = []
+        if model is not None and model.fitted_.doubts:
+            out.append(f"rows may depend on each other, and an alarm may be false. {model.fitted_.doubts[0]}")
+        if model is not None and len(model.fitted_.reference.columns) > MOST_COLUMNS:
+            out.append(f"only the first {MOST_COLUMNS} columns are compared with the training rows.")
+        if state.came_late:
+            out.append(
+                f"{state.came_late:,} true values came late. If the delay depends on the value, an alarm may be false."
+            )
+        if state.split:
+            out.append(
+                f"{state.split:,} rows came after another row of their {entity} was judged, which stands for all. Pass "
+                "all rows of one together, or an alarm may be false."
+            )
+        return tuple(out)
 
     def history(self) -> dict[str, NDArray[Any]]:
         """Return what happened, in at most 64 blocks of equally many rows, as columns of a table.

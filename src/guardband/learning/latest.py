@@ -41,7 +41,10 @@ LEAST_LOSS = 0.02
 
 @dataclass(frozen=True)
 class Flattery:
-    """How often a small model covered rows drawn at random, and the latest; the p-value if time did not matter."""
+    """Which share of rows drawn at random set the width of a small model's intervals, and that of the latest inside.
+
+    The p-value is that of so few if time did not matter.
+    """
 
     at_random: float
     coverage: float
@@ -50,8 +53,8 @@ class Flattery:
     def in_words(self, by: str) -> str:
         """Return what was found; ``by`` says what the latest rows are the latest by."""
         return (
-            f"A random split flatters: a small model covered {percent(self.at_random, 0)} of rows drawn at random, but "
-            f"{percent(self.coverage, 0)} of the latest rows{by}."
+            f"A random split flatters: intervals of a small model that contain {percent(self.at_random, 0)} of rows "
+            f"drawn at random contain {percent(self.coverage, 0)} of the latest rows{by}."
         )
 
 

@@ -37,7 +37,8 @@ def finding_of(
             moved = moved_since(seen, columns, significance, since)
             cells = low_cells(seen, lost, columns, significance)
             changed = "inputs" if moved else "outcomes"
-    begun = math.nan if since is None else float(state.history.begin[state.history.block_of(since)])
+    block = 0 if since is None else state.history.block_of(since)
+    begin, end = (when(float(own[block]), state.time_is) for own in (state.history.begin, state.history.end))
     statements = tuple(
         StatementFinding(each.name, each.side, each.level, stream.rows, stream.misses, as_evidence(stream.log_evidence))
         for each, stream in zip(watched.statements, state.streams, strict=True)
@@ -57,7 +58,7 @@ def finding_of(
         coverage=coverage,
         coverage_of_all=coverage_of(state.misses, state.rows),
         since=since,
-        since_time=when(begun, state.time_is),
+        since_time="" if since is None else begin if begin == end else f"between {begin} and {end}",
         changed=changed,
         columns=moved,
         cells=cells,
@@ -83,5 +84,7 @@ def as_evidence(log_evidence: float) -> float:
 
 
 def _worst(state: State) -> int:
-    """Return the statement with the most evidence against it."""
+    """Return the statement that raised the alarm, or the one with the most evidence against it."""
+    if state.alarm_statement is not None:
+        return state.alarm_statement
     return int(np.argmax([own.log_evidence for own in state.streams]))

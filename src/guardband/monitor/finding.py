@@ -51,9 +51,10 @@ class StatementFinding:
 class Finding:
     """All that a monitor says at one moment.
 
-    ``coverage`` is that of ``watched``, the statement with the most evidence against it, since the change if there is
-    an alarm. ``changed`` is "inputs", "outcomes" or "" if that is not known; ``since`` is the row after which the
-    change began, and ``since_time`` its time, in words.
+    ``watched`` is the statement that raised the alarm, or that has the most evidence against it. ``coverage`` is that
+    of all rows, and after an alarm that of ``watched`` since the change. ``changed`` is "inputs", "outcomes" or "" if
+    that is not known; ``since`` is the row after which the change began, and ``since_time`` its time in words, as
+    nearly as the history knows it.
     """
 
     rows: int
@@ -84,7 +85,7 @@ class Finding:
             return "No rows yet: nothing can be said of the promise."
         if self.alarm:
             return f"Alarm at row {self.alarm_row:,}: more rows fall outside than the promise allows."
-        return f"No alarm: {_count(self.coverage_of_all, self.side)}."
+        return f"No alarm: {_count(self.coverage_of_all, self.side, self._at(self.statements[0]))}."
 
     def lines(self) -> list[str]:
         """Return everything in sentences."""
@@ -125,9 +126,10 @@ class Finding:
 
     def _what_changed(self) -> str:
         if self.changed == "inputs":
-            return f"at least the inputs. {_columns(self.columns)}."
+            return f"the inputs. {_columns(self.columns)}. The true values for given inputs may have changed too."
         if self.changed == "outcomes":
-            return "the true values for given inputs. The columns look as they did in training."
+            seen = f"No column was seen to change in {self.coverage.rows:,} rows."
+            return f"probably the true values for given inputs. {seen}"
         return "unknown, because the monitor sees no columns. Pass X= with the rows."
 
     def _at(self, own: StatementFinding) -> str:

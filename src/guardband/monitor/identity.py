@@ -29,9 +29,12 @@ def guarded_of(model: Any) -> Guarded | None:
 
 
 def digest_of(model: Any) -> str:
-    """Return what tells one calibrated model from another: the certificate, and the rows that calibrated it."""
+    """Return what tells one calibrated model from another: the certificate, the calibration rows and their scores."""
     digest = hashlib.sha256(json.dumps(certificate_of(model).to_dict()["promise"], sort_keys=True).encode())
     guarded = guarded_of(model)
     if guarded is not None:
         digest.update(np.ascontiguousarray(guarded.fitted_.calibration_prints).tobytes())
+        kept = guarded.calibration_.summary.to_arrays()
+        for name in sorted(kept):
+            digest.update(name.encode() + np.ascontiguousarray(kept[name]).tobytes())
     return digest.hexdigest()

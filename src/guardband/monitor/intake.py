@@ -73,17 +73,25 @@ class Intake:
         if whole_table and known.any():
             prints = with_target(rows.prints, y)[known]
             came_first = first_row_of(prints, state.tables)
-            if came_first is None and not skipped.any():
+            if came_first is not None:
+                if state.time_is and np.isnan(rows.time).all():
+                    raise ValueError(
+                        "These rows were judged before, in the order of their times. Pass time= again, on the command "
+                        "line --time."
+                    )
+                skipped = skipped | known
+            elif not skipped.any():
                 if keys is None:
                     refuse_more(prints, state.tables)
                 state = replace(state, tables=np.concatenate([state.tables, described(prints, state.rows)]))
-            elif keys is None:
-                return before, _come_again(rows, known, came_first or 0, left_out=int((~known).sum()))
+            if came_first is not None and keys is None:
+                return before, _come_again(rows, known, came_first, left_out=int((~known).sum()))
         waiting, left_out = 0, int((~known).sum()) if keys is None else 0
         if keys is not None:
             known, late = known & ~skipped, ~known & ~skipped
             rows = state.as_first_predicted(rows, keys)
-            state = state.without_waiting(keys[known])
+            late_ones = int(np.isin(keys[known], state.waiting_keys).sum())
+            state = replace(state.without_waiting(keys[known]), came_late=state.came_late + late_ones)
             new = late & ~np.isin(keys, state.waiting_keys)
             state, waiting = state.with_waiting(rows.take(new), keys[new]), int(new.sum())
         state, order = self._judged(state, rows.take(known), y[known], None if keys is None else keys[known])
@@ -104,7 +112,8 @@ class Intake:
         if state.waiting is None or not known.any():
             return state, Update(skipped=skipped, left_out=left_out)
         rows = state.waiting.take(at[known])
-        state, order = self._judged(state.without_waiting(keys[known]), rows, y[known], keys[known])
+        state = replace(state.without_waiting(keys[known]), came_late=state.came_late + int(known.sum()))
+        state, order = self._judged(state, rows, y[known], keys[known])
         return state, Update(len(order), 0, skipped + int(known.sum()) - len(order), left_out)
 
     def _judged(self, state: State, rows: PredictedRows, y: Array, keys: Digests | None) -> tuple[State, Rows]:
@@ -117,7 +126,10 @@ class Intake:
         rows, y = rows.take(order), y[order]
         if self.reader.entity is not None:
             entity = with_target(rows.prints, y) if self.reader.entity == DISTINCT_ROW else rows.entity
-            new = np.flatnonzero(~state.entities.has(entity))
+            known = state.entities.has(entity)
+            if self.reader.entity != DISTINCT_ROW:
+                state = replace(state, split=state.split + int(known.sum()))
+            new = np.flatnonzero(~known)
             drawn = new[_one_of_each(entity[new], y[new])]
             rows, y, order = rows.take(drawn), y[drawn], order[drawn]
             state = replace(state, entities=state.entities.added(entity[drawn]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from hashlib import blake2b
 from typing import Any
 
@@ -12,6 +13,9 @@ from guardband.data.table import as_array
 
 Digests = NDArray[np.uint64]
 
+WHOLE = re.compile(r"^(-?(?:0|[1-9]\d*))\.0+$")
+"""A whole number as other programs write it: 7.0."""
+
 
 def digests(keys: Any, n: int) -> Digests:
     """Return a 64-bit number for each key, ``(n,)``: the same for a whole number and for text that says it."""
@@ -19,6 +23,11 @@ def digests(keys: Any, n: int) -> Digests:
     if values.shape != (n,):
         raise ValueError(f"keys must have one entry for each of {n:,} rows, found shape {values.shape}.")
     cells = values.tolist()
+    missing = [i + 1 for i, cell in enumerate(cells) if _is_missing(cell)]
+    if missing:
+        raise ValueError(
+            f"A key is missing in row {missing[0]:,}. Give every row a key, or leave the rows without one out."
+        )
     known = {cell: _digest(cell) for cell in set(cells)}
     found = np.array([known[cell] for cell in cells], dtype=np.uint64)
     every, counts = np.unique(found, return_counts=True)
@@ -28,9 +37,15 @@ def digests(keys: Any, n: int) -> Digests:
     return found
 
 
+def _is_missing(cell: Any) -> bool:
+    try:
+        return cell is None or cell == "" or bool(cell != cell)
+    except TypeError:  # a missing value of pandas says nothing of itself
+        return True
+
+
 def _digest(cell: Any) -> int:
-    if cell is None or cell != cell or cell == "":
-        raise ValueError("A key is missing. Give every row a key, or leave the rows without one out.")
     if isinstance(cell, float) and cell.is_integer():
         cell = int(cell)
-    return int.from_bytes(blake2b(str(cell).strip().encode(errors="surrogatepass"), digest_size=8).digest())
+    text = WHOLE.sub(r"\1", str(cell).strip())
+    return int.from_bytes(blake2b(text.encode(errors="surrogatepass"), digest_size=8).digest())

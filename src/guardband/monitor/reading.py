@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from guardband.audit.guarded import Guarded
 from guardband.bands.certificate import Certificate
-from guardband.bands.intervals import intervals_of
+from guardband.bands.intervals import Intervals, intervals_of
 from guardband.bands.promise import DISTINCT_ROW
+from guardband.calibration.calibrated import Calibrated
 from guardband.data.entities import Entities, entities_of_labels
 from guardband.data.fingerprint import input_prints, overlap_share, with_target
 from guardband.data.table import Column, Table, as_array, column_named, numbers_from, read_table
@@ -21,6 +22,7 @@ from guardband.exceptions import OverlapError
 from guardband.monitor.cells import ColumnCells, codes_of
 from guardband.monitor.key_set import KeySet
 from guardband.monitor.rows import PredictedRows
+from guardband.words import rows_named
 
 Array = NDArray[np.float64]
 
@@ -31,12 +33,14 @@ NEW_ROWS = "Monitor rows that are new to the model."
 class Reader:
     """Reads rows for a monitor.
 
-    ``model`` predicts rows, None if intervals are brought. ``names`` are the groups that have a promise of their own,
-    and ``entity`` says what rows belong to, if the promise is for new entities.
+    ``model`` predicts rows, None if intervals are brought; ``calibration`` is what it was calibrated by. ``names`` are
+    the groups that have a promise of their own, and ``entity`` says what rows belong to, if the promise is for new
+    entities.
     """
 
     certificate: Certificate
     model: Guarded | None
+    calibration: Calibrated | None
     cells: tuple[ColumnCells, ...]
     names: dict[str, int]
     entity: str | None
@@ -48,6 +52,8 @@ class Reader:
         if groups is not None:
             raise ValueError("The model finds the groups of rows itself. Remove groups=.")
         model = self.model
+        if model.calibration_ is not self.calibration:
+            raise ValueError("The model was fitted or calibrated again. Begin a new monitor for its new certificate.")
         table = model.read_rows(X)
         outputs, _ = model.outputs(X, table)
         lower, point, upper = model.target_.to_units(*model.calibration_.ends(outputs, table.context))
@@ -61,6 +67,8 @@ class Reader:
     def brought(self, bands: Any, X: Any, time: Any, entities: Any, groups: Any) -> PredictedRows:
         """Return rows with the intervals that were brought; ``X`` may say what their columns are."""
         level = self.certificate.confidence_level
+        if isinstance(bands, Intervals):
+            self._need_own(bands)
         own = intervals_of(bands, level, self.certificate)
         lower, upper = own.per_level()
         if lower.shape[1] != len(self.certificate.promise.confidence_level):
@@ -69,6 +77,11 @@ class Reader:
                 f"{lower.shape[1]}. Pass the intervals of the promised levels."
             )
         n = len(own)
+        if not (lower <= upper).all():
+            raise ValueError(
+                f"Each lower bound must be a number that is at most its upper bound, found otherwise in "
+                f"{rows_named(np.flatnonzero(~(lower <= upper).all(axis=1)))}. Correct these intervals."
+            )
         table = None if X is None else (read_table(X) if self.model is None else self.model.read_rows(X))
         if table is not None and table.n_rows != n:
             raise ValueError(f"X and bands must have the same rows, found {table.n_rows:,} and {n:,}.")
@@ -80,6 +93,16 @@ class Reader:
         )
         codes = np.asarray(codes).reshape(n, -1)
         return PredictedRows(lower, own.point, upper, codes, cells, moments(time, n, X), labels, prints)
+
+    def _need_own(self, bands: Intervals) -> None:
+        """Raise if intervals are of another level or come with another promise."""
+        if bands.confidence_level != self.certificate.confidence_level:
+            raise ValueError(
+                f"The promise is for the level {self.certificate.confidence_level}, and these intervals are of "
+                f"{bands.confidence_level}. Pass the intervals of the promised level."
+            )
+        if bands.certificate is not None and bands.certificate.promise != self.certificate.promise:
+            raise ValueError("These intervals come with another promise. Pass those of the model that is monitored.")
 
     @cached_property
     def _used(self) -> tuple[KeySet, float]:
@@ -129,6 +152,8 @@ class Reader:
         """Return what each row belongs to as a number, 0 if rows stand alone."""
         n = table.n_rows if n is None and table is not None else cast(int, n)
         if self.entity in (None, DISTINCT_ROW):
+            if entities is not None:
+                raise ValueError("The promise is for rows, not for entities. Remove entities=, or --split-by.")
             return np.zeros(n, dtype=np.uint64)
         found: Entities | None = None
         if entities is not None:

@@ -32,8 +32,10 @@ class State:
     """What a monitor keeps: one stream for each statement, the history, the inputs, and rows that wait.
 
     ``log_evidence`` is that of all statements together now, ``peak`` its highest value so far, and ``alarm_row`` the
-    row that raised the alarm. ``counted`` and ``entities`` hold what counts once, and ``tables`` what is kept of
-    whole tables. ``waiting`` are rows without an outcome, and ``waiting_keys`` their keys.
+    row that raised the alarm, by the evidence against the ``alarm_statement``. ``counted`` and ``entities`` hold what
+    counts once, and ``tables`` what is kept of whole tables. ``waiting`` are rows without an outcome, and
+    ``waiting_keys`` their keys. ``used_before`` counts rows that equal one that made the model, ``came_late`` those
+    that waited for their true values, and ``split`` those that came after another row of their entity was judged.
     """
 
     streams: tuple[Stream, ...]
@@ -47,8 +49,11 @@ class State:
     log_evidence: float = 0.0
     peak: float = 0.0
     alarm_row: int | None = None
+    alarm_statement: int | None = None
     time_is: str = ""
     used_before: int = 0
+    came_late: int = 0
+    split: int = 0
 
     @classmethod
     def empty(cls, statements: int, columns: int) -> State:
@@ -105,6 +110,7 @@ class State:
             paths[j] = np.append(stream.log_evidence, evidence)[np.searchsorted(own, np.arange(n), side="right")]
         path = watched.together(paths)
         over = np.flatnonzero(path >= watched.log_limit)
+        is_new = self.alarm_row is None and len(over) > 0
         missed = ~rows.inside(y, side, 0)
         width = reach(rows.lower[:, 0], rows.point, rows.upper[:, 0], side)
         return replace(
@@ -114,11 +120,18 @@ class State:
             inputs=self.inputs.added(rows.cells, before + n, columns, significance),
             log_evidence=float(path[-1]),
             peak=max(self.peak, float(path.max())),
-            alarm_row=before + int(over[0]) + 1 if self.alarm_row is None and len(over) else self.alarm_row,
+            alarm_row=before + int(over[0]) + 1 if is_new else self.alarm_row,
+            alarm_statement=int(paths[:, over[0]].argmax()) if is_new else self.alarm_statement,
         )
 
     def timed(self, time_is: str) -> State:
         """Return the state with what times are, if rows have any."""
+        if time_is and self.time_is and time_is != self.time_is:
+            names = {"date": "dates", "number": "numbers"}
+            raise ValueError(
+                f"The times of earlier rows are {names[self.time_is]}, and these are {names[time_is]}. "
+                "Use the same column."
+            )
         return replace(self, time_is=time_is) if time_is else self
 
     def as_first_predicted(self, rows: PredictedRows, keys: Digests) -> PredictedRows:

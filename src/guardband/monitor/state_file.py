@@ -60,8 +60,11 @@ class Kept(Struct, frozen=True, forbid_unknown_fields=True):
     log_evidence: float
     peak: float
     alarm_row: int | None
+    alarm_statement: int | None
     time_is: str
     used_before: int
+    came_late: int
+    split: int
     chain: list[dict[str, str]]
 
 
@@ -137,8 +140,11 @@ def _entries(state: State) -> dict[str, Any]:
         "log_evidence": state.log_evidence,
         "peak": state.peak,
         "alarm_row": state.alarm_row,
+        "alarm_statement": state.alarm_statement,
         "time_is": state.time_is,
         "used_before": state.used_before,
+        "came_late": state.came_late,
+        "split": state.split,
     }
 
 
@@ -159,6 +165,11 @@ def _state(kept: Kept, arrays: Arrays) -> State:
         _need_like(arrays[f"history_{own.name}"], getattr(empty.history, own.name), own.name)
     _need_like(arrays["inputs"], empty.inputs.counts, "inputs")
     _need(kept.history_size % FIRST_SIZE == 0 and kept.history_size > 0, "the size of its blocks is wrong")
+    _need(
+        (kept.alarm_row is None) == (kept.alarm_statement is None)
+        and 0 <= (kept.alarm_statement or 0) < len(kept.streams),
+        "its alarm is about nothing",
+    )
     _need(all(len(own.bets) == len(ODDS) for own in kept.streams), "its bets are of another number")
     _need(all(0 <= own.misses <= own.rows for own in kept.streams), "its counts are out of range")
     _need(len(history.rows) == BLOCKS and int(history.rows.min()) >= 0, "its history is out of range")
@@ -181,8 +192,11 @@ def _state(kept: Kept, arrays: Arrays) -> State:
         log_evidence=kept.log_evidence,
         peak=kept.peak,
         alarm_row=kept.alarm_row,
+        alarm_statement=kept.alarm_statement,
         time_is=kept.time_is,
         used_before=kept.used_before,
+        came_late=kept.came_late,
+        split=kept.split,
         waiting_keys=arrays["waiting_keys"],
         tables=arrays["tables"],
         **{name: KeySet(arrays[name]) for name in KEY_SETS},
