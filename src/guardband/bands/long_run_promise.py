@@ -5,14 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from guardband.bands.law import Expectation, Law
+from guardband.bands.parted_promise import LIES
 from guardband.bands.promise import Promise, Side
 from guardband.words import at_least, level_name, percent
 
-INSIDE = {
-    "both": "fall inside their intervals",
-    "lower": "lie at or above their lower bounds",
-    "upper": "lie at or below their upper bounds",
-}
 MISSED_ROWS = [
     "Coverage of the next row, or of any stretch of rows. Some stretches may be covered less often.",
     "Coverage within a group. Some groups may be covered less often, and others more often.",
@@ -118,7 +114,7 @@ class LongRunPromise(Promise):
 
     def _sentence(self) -> str:
         return (
-            f"in the long run, at least {level_name(self.confidence_level[0])} of rows {INSIDE[self.side]}, whatever "
+            f"in the long run, at least {level_name(self.confidence_level[0])} of rows {LIES[self.side]}, whatever "
             "rows come and however they change."
         )
 

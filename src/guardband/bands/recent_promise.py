@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from guardband.bands.law import Expectation, Law
-from guardband.bands.long_run_promise import INSIDE, MISSED_ROWS
+from guardband.bands.long_run_promise import MISSED_ROWS
+from guardband.bands.parted_promise import LIES
 from guardband.bands.promise import Promise, Side
 from guardband.words import level_name, number, percent
 
@@ -92,5 +93,5 @@ class RecentPromise(Promise):
     def _sentence(self) -> str:
         return (
             f"as long as rows do not change, at least {level_name(self.confidence_level[0])} of new rows "
-            f"{INSIDE[self.side]}, on average."
+            f"{LIES[self.side]}, on average."
         )
