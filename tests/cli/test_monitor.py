@@ -347,3 +347,28 @@ def test_a_table_that_was_judged_by_time_comes_again_by_time(run):
 def test_a_state_without_a_name_is_refused(command, small_model, name):
     said = command("monitor", "m.guardband", "good.csv", "--state", name)
     assert "--state must name a file" in said.complaint
+
+
+def test_rows_of_a_growing_table_with_keys_are_known_again_to_recalibrate(run, tmp_path):
+    tables = [with_keys(csv.read_csv("good.csv"), 1000), with_keys(csv.read_csv("moved.csv"), 2000)]
+    csv.write_csv(pa.concat_tables(tables), "grown.csv")
+    csv.write_csv(tables[0], "first.csv")
+    assert run("first.csv", "--key", "id").code == 0
+    assert run("grown.csv", "--key", "id").code == 1
+    again = run("grown.csv", "--key", "id", "--recalibrate", "m-2.guardband", "--json")
+    assert again.code == 1
+    assert again.json["update"]["counted"] == 0
+    assert again.json["recalibrated"]["rows"] == 600 - again.json["since"]
+    assert gb.load("m-2.guardband").certificate_.n_calibration == 600 - again.json["since"]
+
+
+def test_rows_whose_true_values_came_late_are_known_again_to_recalibrate(run):
+    moved = with_keys(csv.read_csv("moved.csv"), 2000)
+    csv.write_csv(moved, "moved-keyed.csv")
+    csv.write_csv(moved.drop_columns("price"), "now.csv")
+    csv.write_csv(moved.select(["price", "id"]), "truth.csv")
+    assert run("good.csv").code == 0
+    assert run("now.csv", "--key", "id").code == 0
+    assert run("truth.csv", "--key", "id").code == 1
+    again = run("moved-keyed.csv", "--key", "id", "--recalibrate", "m-2.guardband", "--json")
+    assert again.json["recalibrated"]["rows"] == 600 - again.json["since"]

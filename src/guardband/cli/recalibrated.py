@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
+
 from guardband.cli.model_columns import calibrate_again
 from guardband.cli.provenance import ORIGIN, origin_of
 from guardband.exceptions import InsufficientCalibrationWarning
@@ -59,10 +61,16 @@ def rows_since_change(monitor: Monitor, rows: MonitoredRows, update: Update) -> 
             "This table has true values without the model's columns, and cannot calibrate a model. Bring rows with all "
             "columns, or remove --recalibrate."
         )
-    chosen = update.order[max(0, monitor.coverage.since - update.first) :]
+    since = monitor.coverage.since
+    if rows.keys is None:
+        chosen = update.order[max(0, since - update.first) :]
+    else:
+        places = monitor.row_of(rows.keys)
+        chosen = np.flatnonzero((places >= since) & ~np.isnan(rows.y))
+        chosen = chosen[np.argsort(places[chosen], kind="stable")]
     if not len(chosen):
         raise ValueError(
-            f"None of these rows is known to have come since the change, at about row {monitor.coverage.since:,}. "
+            f"None of these rows is known to have come since the change, at about row {since:,}. "
             "Bring newer rows in a table of their own, or calibrate on rows that you choose: guardband audit MODEL "
             "TABLE --recalibrate NEW_MODEL."
         )

@@ -200,6 +200,16 @@ class Monitor:
         """How many rows wait for their true value."""
         return len(self._state.waiting_keys)
 
+    def row_of(self, keys: Any) -> NDArray[np.int64]:
+        """Return which row each key was, by how many rows were judged before it; -1 for a key that was not judged.
+
+        Parameters
+        ----------
+        keys : array of shape (n,)
+            The keys, as they were given to ``update`` or ``expect``.
+        """
+        return self._state.counted.row_of(digests(keys, len(keys)))
+
     def finding(self) -> Finding:
         """Return everything that the rows so far say, in numbers and in words."""
         own, side = self._intake, self.certificate.promise.side

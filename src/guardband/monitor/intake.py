@@ -120,10 +120,9 @@ class Intake:
         """Return the state after rows with known true values, and which of them count, in the order of judging."""
         used = self.reader.count_used(rows, y, state.used_before, state.rows)
         state = replace(state, used_before=state.used_before + used)
-        if keys is not None:
-            state = replace(state, counted=state.counted.added(keys))
-        order = np.argsort(rows.time, kind="stable")
+        in_time = order = np.argsort(rows.time, kind="stable")
         rows, y = rows.take(order), y[order]
+        drawn = np.arange(len(y))
         if self.reader.entity is not None:
             entity = with_target(rows.prints, y) if self.reader.entity == DISTINCT_ROW else rows.entity
             known = state.entities.has(entity)
@@ -132,7 +131,10 @@ class Intake:
             new = np.flatnonzero(~known)
             drawn = new[_one_of_each(entity[new], y[new])]
             rows, y, order = rows.take(drawn), y[drawn], order[drawn]
-            state = replace(state, entities=state.entities.added(entity[drawn]))
+            state = replace(state, entities=state.entities.added(entity[drawn], state.rows + np.arange(len(drawn))))
+        if keys is not None:  # a row that stands for others of its entity is their row, too
+            places = state.rows + np.searchsorted(drawn, np.arange(len(in_time)))
+            state = replace(state, counted=state.counted.added(keys[in_time], places))
         side = self.reader.certificate.promise.side
         return state.judged(rows, y, self.watched, side, self.columns, self.significance), order
 

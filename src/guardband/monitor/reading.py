@@ -111,7 +111,10 @@ class Reader:
             return KeySet(), 1.0
         fitted = self.model.fitted_
         every = np.concatenate([fitted.training_prints, fitted.calibration_prints])
-        return KeySet(np.unique(every)), overlap_share(every, by_chance=fitted.training_entities is None)
+        distinct = np.unique(every)
+        return KeySet(distinct, np.zeros(len(distinct), dtype=np.int64)), overlap_share(
+            every, by_chance=fitted.training_entities is None
+        )
 
     def count_used(self, rows: PredictedRows, y: Array, before: int, judged: int) -> int:
         """Return how many rows equal one that made the model; raise if, with those before, that is beyond chance.

@@ -151,7 +151,9 @@ def _entries(state: State) -> dict[str, Any]:
 def _arrays(state: State) -> Arrays:
     out: Arrays = {f"history_{own.name}": getattr(state.history, own.name) for own in fields(History)[1:]}
     out |= {"inputs": state.inputs.counts, "waiting_keys": state.waiting_keys, "tables": state.tables}
-    out |= {name: getattr(state, name).in_order() for name in KEY_SETS}
+    for name in KEY_SETS:
+        own = getattr(state, name).in_order()
+        out |= {name: own.settled, f"{name}_rows": own.rows}
     if state.waiting is not None:
         out |= {f"waiting_{own.name}": getattr(state.waiting, own.name) for own in fields(PredictedRows)}
     return {name: np.ascontiguousarray(own) for name, own in out.items()}
@@ -176,6 +178,13 @@ def _state(kept: Kept, arrays: Arrays) -> State:
     digests = {name: arrays[name] for name in ("waiting_keys", "tables", *KEY_SETS)}
     _need(len(digests["tables"]) % KEPT == 0, "its tables are cut short")
     _need(all(own.dtype == np.uint64 and own.ndim == 1 for own in digests.values()), "its keys are of another kind")
+    _need(
+        all(
+            arrays[f"{name}_rows"].dtype == np.int64 and arrays[f"{name}_rows"].shape == digests[name].shape
+            for name in KEY_SETS
+        ),
+        "its keys have no rows",
+    )
     _need(all((digests[name][1:] > digests[name][:-1]).all() for name in KEY_SETS), "its keys are not in order")
     waiting = None
     if "waiting_point" in arrays:
@@ -199,7 +208,7 @@ def _state(kept: Kept, arrays: Arrays) -> State:
         split=kept.split,
         waiting_keys=arrays["waiting_keys"],
         tables=arrays["tables"],
-        **{name: KeySet(arrays[name]) for name in KEY_SETS},
+        **{name: KeySet(arrays[name], arrays[f"{name}_rows"]) for name in KEY_SETS},
     )
 
 
