@@ -58,7 +58,7 @@ def finding_of(
         coverage=coverage,
         coverage_of_all=coverage_of(state.misses, state.rows),
         since=since,
-        since_time="" if since is None else begin if begin == end else f"between {begin} and {end}",
+        since_time="" if not since else begin if begin == end else f"between {begin} and {end}",
         changed=changed,
         columns=moved,
         cells=cells,
