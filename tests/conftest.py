@@ -1,6 +1,7 @@
 """What every test shares: one thread per process, the data folder, small data."""
 
 import os
+import random
 import shutil
 from pathlib import Path
 
@@ -17,6 +18,14 @@ torch.set_num_threads(1)
 settings.register_profile("repeatable", derandomize=True)
 if os.environ.get("CI"):
     settings.load_profile("repeatable")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """Give every test the same random numbers, whichever tests ran before it in its process."""
+    random.seed(0)
+    np.random.seed(0)  # noqa: NPY002 (what scikit-learn draws from without a random_state)
+    torch.manual_seed(0)
 
 
 @pytest.fixture(scope="session")

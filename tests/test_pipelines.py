@@ -115,6 +115,7 @@ def test_a_halving_search_of_a_pipeline_scores_intervals():
         scoring=gb.metrics.interval_score_scorer,
         min_resources=100,
         cv=2,
+        random_state=0,
         error_score="raise",
     )
     assert len(gb.predict_interval(fitted(search), NEW)) == 100
