@@ -4,8 +4,9 @@ BIN := .venv/bin
 # Exact versions everywhere, build environments included. torch goes first and alone: its version decides
 # which build pip takes, and everything after it then finds it installed.
 PIP := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet
+LOCKED := PIP_DISABLE_PIP_VERSION_CHECK=1 build/locked/bin/python -m pip install --quiet --no-deps
 
-.PHONY: demo test lint smoke docs clean
+.PHONY: demo test lint smoke locked docs clean
 
 demo: .venv/demo
 	$(BIN)/guardband demo
@@ -22,6 +23,17 @@ lint: .venv/dev
 # The wheel, in an empty environment of its own.
 smoke: .venv/dev
 	$(BIN)/python tests/wheel_smoke.py
+
+# Every package by its hash, in an empty environment: what pip gets must be what locked.txt says. torch is left out of
+# the lock and comes alone, without its libraries for GPUs. tools/lock.py writes the lock.
+locked:
+	rm -rf build/locked
+	$(PYTHON) -m venv build/locked
+	$(LOCKED) --require-hashes --only-binary=:all: -r locked.txt
+	$(LOCKED) torch==2.13.0
+	$(LOCKED) --no-build-isolation .
+	build/locked/bin/python -m pip check
+	build/locked/bin/python -m pytest -q -p no:cacheprovider tests/test_supply.py
 
 # The documentation as a site: build/site/index.html, which opens without a server. Tutorials run if they have changed.
 docs: .venv/dev

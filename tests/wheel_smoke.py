@@ -1,6 +1,7 @@
 """Builds the wheel, installs it into an empty environment and uses it there: ``make smoke``."""
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -33,14 +34,41 @@ np.savetxt("t.csv", np.column_stack([X, y]), delimiter=",", header="a,b,c,price"
 """
 
 
+def build(source: Path, out: Path, environment: dict[str, str]) -> Path:
+    """Return the wheel of a checkout."""
+    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", out, source]
+    subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)
+    (wheel,) = out.glob("*.whl")
+    return wheel
+
+
+def build_elsewhere(place: Path, environment: dict[str, str]) -> Path:
+    """Return the wheel of a copy: in another folder, with other times and rights, another time zone, order and seed."""
+    copy = place / "copy"
+    copy.mkdir()
+    for name in ("src", "pyproject.toml", "README.md", "LICENSE", ".gitignore"):
+        kept = ROOT / name
+        if kept.is_dir():
+            shutil.copytree(
+                kept, copy / name, copy_function=shutil.copyfile, ignore=shutil.ignore_patterns("__pycache__")
+            )
+        else:
+            shutil.copyfile(kept, copy / name)
+    for path in copy.rglob("*"):
+        if path.is_file():
+            path.chmod(0o600)
+        os.utime(path, (10**9, 10**9))
+    other = {"TZ": "Asia/Tokyo", "PYTHONHASHSEED": "7", "LC_ALL": "C"}
+    return build(copy, place / "again", environment | other)
+
+
 def main() -> None:
     """Run the smoke test; any failure is an exception."""
     environment = os.environ | {"PIP_CONSTRAINT": str(ROOT / "constraints.txt"), "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
-        build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", place / "dist", ROOT]
-        subprocess.run(build, check=True, env=environment, stdout=subprocess.DEVNULL)
-        (wheel,) = (place / "dist").glob("*.whl")
+        wheel = build(ROOT, place / "dist", environment)
+        assert wheel.read_bytes() == build_elsewhere(place, environment).read_bytes(), "the wheel is not reproducible"
         venv.create(place / "empty", with_pip=True)
         python = place / "empty" / "bin" / "python"
         for package in ("torch==2.13.0", wheel):
