@@ -45,6 +45,14 @@ def numbers(n=200):
     return X, X.sum(1) + rng.standard_normal(n)
 
 
+def several_rows(n=200):
+    """Return a table and two targets, of which some are missing."""
+    frame, y = rows(n)
+    every = pd.DataFrame({"price": y + frame["number"], "days": y})
+    every.loc[::9, "days"] = np.nan
+    return frame, every
+
+
 def own_network(d):
     return nn.Sequential(nn.Linear(d, 4), nn.BatchNorm1d(4), gb.nn.TripleHead(4))
 
@@ -102,18 +110,23 @@ TABLES = {
     "cqr": table(**PLAIN, method="cqr-r", guarantee="pac", joint=True, target_transform="sqrt", alpha=0.25),
     "qreg-un": table(**PLAIN, method="qreg-un"),
     "auto": table(**QUICK | {"epochs": "early", "max_epochs": 2}, method="auto"),
+    "risk": table(**PLAIN, risk=gb.Risk(0.2, 3), target_transform="log1p"),
     "whole": table(lambda: (rows()[0], np.round(10 * rows()[1])), **PLAIN, dropout=0.1),
     "few": table(lambda: numbers(30), **PLAIN, confidence_level=0.99),
     "uncalibrated": table(**PLAIN, calibration_size=None),
     "entities": grouped,
     "repeated": repeated,
     "target": for_target,
+    "crossed": table(**QUICK, calibration="cv+", folds=3),
+    "several": table(several_rows, **PLAIN, targets="joint", target_transform=[None, "log"]),
+    "several-each": table(several_rows, **QUICK, targets="each", confidence_level=[0.9, 0.5]),
     "own": table(numbers, network=own_network, epochs=2, random_state=0, verbose=False),
 }
 NETWORKS = {
     "network": (triple, network(triple)),
     "network-pac": (triple, network(triple, guarantee="pac", joint=True, confidence_level=[0.9, 0.5])),
     "network-cqr": (triple, network(triple, method="cqr", alpha=0.2)),
+    "network-risk": (triple, network(triple, risk=gb.Risk(0.2, 3), guarantee="pac")),
     "network-pav": (quantiles, network(quantiles, method="pav", outputs=LEVELS, rule="nested")),
     "network-bayes": (gaussian, network(gaussian, method="bayes", outputs="gaussian")),
     "network-neg-ll": (gaussian, network(gaussian, method="neg-ll", outputs="gaussian")),
@@ -153,7 +166,18 @@ RULES = {
         guarantee="pac",
         fit=lambda own, *bands: own.fit(*bands, entities=np.arange(200) // 4),
     ),
+    "rule-risk": rule("cqr", risk=gb.Risk(0.2, 3)),
+    "rule-several": rule(
+        targets="joint",
+        scales=[1.0, 2.0],
+        fit=lambda own, *bands: own.fit(*(np.stack([part, part], axis=1) for part in bands)),
+    ),
     "rule-few": rule(confidence_level=0.999),
+    "rule-crossed": rule(
+        calibration="cv-minmax",
+        crossing="sort",
+        fit=lambda own, *bands: own.fit(*bands, folds=np.arange(200) % 4),
+    ),
 }
 
 
@@ -317,14 +341,14 @@ def judged(path, name):
             certificate = model.certificate
         elif name in RULES:
             bands, certificate = new_intervals(model), model.certificate
-            out = np.stack([bands.lower.reshape(20, -1)[:, 0], bands.point, bands.upper.reshape(20, -1)[:, 0]])
+            out = np.concatenate([np.ravel(side) for side in (bands.lower, bands.point, bands.upper)])
             model.made_by(), model.settings(), model.belonging.keys
         elif name == "uncalibrated":
             assert not np.isnan(model.predict(rows(20, seed=5)[0])).any(), "it predicts NaN"
             return "loaded"
         else:
             bands = model.predict_interval(numbers(20)[0] if name in ("own", "few") else rows(20, seed=5)[0])
-            out = np.stack([bands.lower.reshape(20, -1)[:, 0], bands.point, bands.upper.reshape(20, -1)[:, 0]])
+            out = np.concatenate([np.ravel(side) for side in (bands.lower, bands.point, bands.upper)])
             certificate = model.certificate_
     assert not np.isnan(out).any(), "it predicts NaN"
     assert str(certificate)

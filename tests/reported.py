@@ -60,6 +60,18 @@ def grouped_evidence(names=("old town", "hillside", "station"), n=600, worse=1, 
     return rule, rule._evidence(*bounds, y, entities=None, groups=groups)
 
 
+def several_evidence(targets, n=200):
+    """Return a rule for several targets and rows that judge it: some lack a target, and names are long."""
+    rng = np.random.default_rng(0)
+    point = rng.standard_normal((n, 2))
+    Y = pd.DataFrame(point + rng.standard_normal((n, 2)), columns=["price", "days" * 400])
+    Y.iloc[::9, 0] = np.nan
+    rule = gb.BandCalibrator(targets=targets).fit(point - 1, point, point + 2, Y)
+    new = rng.standard_normal((n, 2))
+    Y = Y - point + new
+    return rule, rule._evidence(new - 1, new, new + 2, Y + rng.standard_normal((n, 2)), entities=None)
+
+
 @cache
 def documents():
     """Return the documents by name, each anew from JSON."""
@@ -80,6 +92,8 @@ def documents():
             model, Evidence.of(model, X[300:], y[300:], entities=entities[300:], group=group, time=group.index)
         )
         made["groups"] = document(*grouped_evidence(n=60))
+        for targets in ("joint", "each"):
+            made[f"several {targets}"] = document(*several_evidence(targets))
     return {name: json.loads(json.dumps(own, allow_nan=False)) for name, own in made.items()}
 
 

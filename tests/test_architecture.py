@@ -22,7 +22,7 @@ LEVEL = {"": -1} | {part: level for level, layer in enumerate(LAYERS) for part i
 
 OPTIONAL = {
     *("pandas", "polars", "pyarrow", "matplotlib", "pooch", "PIL", "torchvision"),
-    *("onnx", "onnxscript", "onnxruntime", "mlflow"),
+    *("onnx", "onnxscript", "onnxruntime", "mlflow", "cryptography"),
 }
 BESIDE_TORCH_AND_SCIKIT_LEARN = {"guardband", "safetensors", "narwhals", "rich", "msgspec"}
 
@@ -30,6 +30,8 @@ PUBLIC = {
     *(
         "IntervalRegressor",
         "BandCalibrator",
+        "Risk",
+        "DistributionCalibrator",
         "OnlineCalibrator",
         "calibrate",
         "choose",
@@ -42,8 +44,9 @@ PUBLIC = {
         "with_intervals",
         "export_onnx",
     ),
+    *("Distribution", "Probabilities", "Selection"),
     *("Intervals", "Certificate", "Explanation", "Monitor", "extend", "images", "nn", "metrics", "mlflow", "planning"),
-    *("Context", "Cut", "Head", "Method", "NetworkSpec", "Predicted", "Promise", "Request", "Score"),
+    *("Boxes", "Context", "Cut", "Head", "Method", "NetworkSpec", "Predicted", "Promise", "Request", "Score"),
     *("ModelFileError", "OverlapError", "InsufficientCalibrationError"),
     *("InsufficientCalibrationWarning", "DegenerateBandWarning", "RepeatedRowsWarning", "DependentRowsWarning"),
     *("SlowTrainingWarning", "TargetWarning", "MissingTargetWarning", "UnlikeRowsWarning"),

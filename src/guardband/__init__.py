@@ -16,17 +16,23 @@ if TYPE_CHECKING:
     from guardband import mlflow as mlflow
     from guardband import nn as nn
     from guardband import planning as planning
+    from guardband.bands.boxes import Boxes as Boxes
     from guardband.bands.certificate import Certificate as Certificate
+    from guardband.bands.distribution import Distribution as Distribution
     from guardband.bands.intervals import Intervals as Intervals
     from guardband.bands.predicted import Context as Context
     from guardband.bands.predicted import Predicted as Predicted
     from guardband.bands.promise import Promise as Promise
+    from guardband.bands.risk import Risk as Risk
+    from guardband.bands.stated import Probabilities as Probabilities
+    from guardband.bands.stated import Selection as Selection
     from guardband.calibration.cut import Cut as Cut
     from guardband.calibration.score import Score as Score
     from guardband.doors.bands import BandCalibrator as BandCalibrator
     from guardband.doors.calibrate import calibrate as calibrate
     from guardband.doors.choose import Choice as Choice
     from guardband.doors.choose import choose as choose
+    from guardband.doors.distribution_calibrator import DistributionCalibrator as DistributionCalibrator
     from guardband.doors.export import export_onnx as export_onnx
     from guardband.doors.guarded_model import GuardedModel as GuardedModel
     from guardband.doors.model_file import load as load
@@ -56,12 +62,15 @@ if TYPE_CHECKING:
 
 _HOME = {
     "BandCalibrator": "guardband.doors.bands",
+    "Boxes": "guardband.bands.boxes",
     "Certificate": "guardband.bands.certificate",
     "Choice": "guardband.doors.choose",
     "Context": "guardband.bands.predicted",
     "Cut": "guardband.calibration.cut",
     "DegenerateBandWarning": "guardband.exceptions",
     "DependentRowsWarning": "guardband.exceptions",
+    "Distribution": "guardband.bands.distribution",
+    "DistributionCalibrator": "guardband.doors.distribution_calibrator",
     "Explanation": "guardband.explain.explanation",
     "GuardedModel": "guardband.doors.guarded_model",
     "GuardedNetwork": "guardband.doors.network",
@@ -78,10 +87,13 @@ _HOME = {
     "OnlineCalibrator": "guardband.doors.online",
     "OverlapError": "guardband.exceptions",
     "Predicted": "guardband.bands.predicted",
+    "Probabilities": "guardband.bands.stated",
     "Promise": "guardband.bands.promise",
     "RepeatedRowsWarning": "guardband.exceptions",
     "Request": "guardband.methods.method",
+    "Risk": "guardband.bands.risk",
     "Score": "guardband.calibration.score",
+    "Selection": "guardband.bands.stated",
     "SlowTrainingWarning": "guardband.exceptions",
     "TargetWarning": "guardband.exceptions",
     "UnlikeRowsWarning": "guardband.exceptions",

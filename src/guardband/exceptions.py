@@ -2,7 +2,8 @@
 
     ValueError
     ├── ModelFileError                  a saved model cannot be loaded
-    │   └── MissingModelFileError       there is no such file (also a FileNotFoundError)
+    │   ├── MissingModelFileError       there is no such file (also a FileNotFoundError)
+    │   └── SignatureError              it is not signed with the key that is trusted
     ├── InsufficientCalibrationError    too few calibration rows, and on_insufficient="raise"
     └── OverlapError                    calibration rows were already used for training
     UserWarning
@@ -39,6 +40,10 @@ class ModelFileError(ValueError):
 
 class MissingModelFileError(ModelFileError, FileNotFoundError):
     """There is no file at the path given."""
+
+
+class SignatureError(ModelFileError):
+    """A model is not signed with the key that is trusted, or a key or a signature cannot be used."""
 
 
 class InsufficientCalibrationError(ValueError):

@@ -8,6 +8,7 @@ With one level a metric is a float, with L levels an array ``(L,)``.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from guardband.bands.intervals import Intervals, intervals_of
 from guardband.bands.levels import Levels
+from guardband.bands.proper_scores import PitBand as PitBand
+from guardband.bands.proper_scores import crps as crps
+from guardband.bands.proper_scores import log_score as log_score
+from guardband.bands.proper_scores import pit as pit
+from guardband.bands.proper_scores import pit_band as pit_band
 from guardband.bands.sides import Tails, bound_scores
 from guardband.pipelines import predict_interval
 
@@ -306,6 +312,10 @@ def _worst_slab(
 
 def _at_level(bands: Bands, confidence_level: Level) -> Intervals:
     """Return intervals whose level is known."""
+    if isinstance(bands, Intervals) and bands.confidence_level is None:
+        if confidence_level is None:
+            raise ValueError("These intervals promise a risk, and no level. Pass confidence_level=..., such as 0.9.")
+        return replace(bands, confidence_level=Levels.of(confidence_level).confidence_level)
     if isinstance(bands, Intervals):
         if confidence_level is not None:
             raise ValueError("These intervals say their own confidence level. Remove confidence_level=...")

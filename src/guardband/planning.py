@@ -16,6 +16,7 @@ from scipy.special import bdtr, betaincinv
 
 from guardband.bands.levels import Level, Levels
 from guardband.bands.ranks import average_coverage, coverage_bound, marginal_rank, pac_rank, selection_rank
+from guardband.bands.risk_bounds import risk_rows as risk_rows
 
 
 def marginal_rows(level: Level) -> int:

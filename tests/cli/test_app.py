@@ -20,6 +20,9 @@ COMMANDS = (
     "plan",
     "report",
     "export",
+    "keys",
+    "sign",
+    "verify",
     "reproduce",
 )
 

@@ -257,3 +257,13 @@ def test_a_rule_saved_in_python_takes_columns_named_lower_point_and_upper(tmp_pa
     assert (
         command("predict", tmp_path / "r", tmp_path / "new.csv", "-o", tmp_path / "o.csv", "--level", "0.5").code == 0
     )
+
+
+def test_a_rule_has_one_target(tmp_path, command):
+    lower, _, upper, y = bounds(400)
+    csv.write_csv(pa.table({"y": y, "lower": lower, "upper": upper, "z": y}), tmp_path / "b.csv")
+    bands = ("--lower", "lower", "--upper", "upper", "-o", tmp_path / "r")
+    said = command("calibrate", tmp_path / "b.csv", *bands, "--target", "z", "--target", "y")
+    assert said.code == 2
+    assert "A rule has one target, found --target z and --target y." in said.complaint
+    assert not (tmp_path / "r").exists()

@@ -1,6 +1,7 @@
 import pytest
 
 from guardband import planning
+from guardband.bands.cross_bounds import plus_missed
 from guardband.bands.ranks import coverage_bound
 from guardband.cli.bars import BAR, bars
 from guardband.cli.plan import promised
@@ -82,3 +83,18 @@ def test_two_tails_need_the_rows_of_the_smaller_one(command):
     assert [own["rows"] for own in said["tail_needs"]] == [49, planning.pac_rows(0.98, 0.05)]
     assert "Calibration rows needed for these tails" in command("plan", "--tails", "0.02,0.08").out
     assert "tails must add up to less than 1" in command("plan", "--tails", "0.6,0.6").complaint
+
+
+def test_small_tables_are_told_of_cross_validation_and_what_it_proves(command):
+    said = command("plan", "--rows", "100", "--rows", "5000")
+    assert "consider guardband fit --calibration cv+" in said.out
+    assert "at least 76.96% with 400 rows." in " ".join(said.out.split())
+    (own,) = command("plan", "--rows", "100", "--rows", "5000", "--json").json["cross_validation"]
+    assert own == {"rows": 400, "proved": 1 - plus_missed(361, [50] * 8)}
+    assert "cv+" not in command("plan", "--rows", "5000").out
+
+
+def test_a_risk_takes_the_place_of_a_level(command):
+    said = command("plan", "--risk", "5", "--risk-cap", "100", "--level", "0.9")
+    assert said.code == 2
+    assert "--risk takes the place of a level. Remove --level" in said.complaint

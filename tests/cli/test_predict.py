@@ -191,7 +191,8 @@ def test_columns_of_parquet_that_csv_cannot_hold_are_named(command, small_model,
 
 
 def test_bytes_of_parquet_are_text_in_csv(command, small_model, tmp_path):
-    for kind in (pa.binary(), pa.large_binary(), pa.binary_view()):
+    views = [pa.binary_view()] if int(pa.__version__.split(".")[0]) >= 21 else []  # older ones cannot write them
+    for kind in (pa.binary(), pa.large_binary(), *views):
         table = small_model.table[:2].append_column("name", pa.array([b"K\xf6ln", "Köln".encode()], kind))
         parquet.write_table(table, tmp_path / "t.parquet")
         said = command("predict", small_model.model_path, tmp_path / "t.parquet", "-q")

@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from guardband.data.grouping import NONE, UNKNOWN, Grouping, columns_of_labels, group_columns, learn_groups
+from guardband.data.group_labels import columns_of_labels
+from guardband.data.grouping import NONE, UNKNOWN, Grouping, group_columns, learn_groups
 from guardband.data.table import read_table
 
 FRAME = pd.DataFrame(
@@ -96,3 +97,28 @@ def test_labels_of_another_shape_are_refused(values):
 def test_numbers_that_differ_in_late_digits_have_names_that_differ():
     groups = learn_groups(columns_of_labels(np.array([12345.678, 12345.679, 12345.68]), 3))
     assert groups.names == ("group = 12345.678", "group = 12345.679", "group = 12345.68")
+
+
+@pytest.mark.parametrize("sizes", [(4,), (4, 2), (40, 3), (3, 3, 3, 3)])
+@pytest.mark.parametrize("options", [{}, {"least": 100, "missing": True}])
+def test_whole_numbers_have_the_groups_that_the_same_labels_have_as_floats(sizes, options):
+    """Small whole numbers are numbered, one number for each row; other labels are looked at one by one."""
+    rng = np.random.default_rng(2)
+    known, new = (rng.integers(0, np.array(sizes) + more, (5_000, len(sizes))) for more in (0, 2))
+    groups = learn_groups(columns_of_labels(known, len(known)), **options)
+    one_by_one = groups.of_labels(new.astype(float), len(new))
+    np.testing.assert_array_equal(groups.of_labels(new, len(new)), one_by_one)
+    np.testing.assert_array_equal(groups.of_new_labels(new, len(new)).of_rows(), one_by_one)
+
+
+def test_columns_of_whole_numbers_are_found_by_their_names():
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame({"a": rng.integers(0, 3, 500), "b": rng.integers(0, 4, 500)})
+    groups = learn_groups(columns_of_labels(frame, 500))
+    there, back = (groups.of_labels(own, 500) for own in (frame, frame[["b", "a"]]))
+    np.testing.assert_array_equal(there, back)
+    np.testing.assert_array_equal(there, np.stack([frame["a"], frame["b"] + 3], axis=1))
+    with pytest.raises(ValueError, match="groups must have the columns 'a', 'b', found 'a', 'c'"):
+        groups.of_labels(frame.rename(columns={"b": "c"}), 500)
+    with pytest.raises(ValueError, match=r"groups must have 2 column\(s\), as before, found 1"):
+        groups.of_labels(frame[["a"]].to_numpy(), 500)

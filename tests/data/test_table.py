@@ -256,7 +256,7 @@ def test_dates_and_truth_that_arrive_as_text_are_the_same_numbers():
 
 
 def test_categories_that_arrive_as_numbers_are_written_out():
-    encoder = TableEncoder.learn(read_table(pd.DataFrame({"c": ["1", "2"]})))
+    encoder = TableEncoder.learn(read_table(pd.DataFrame({"c": ["1", "2"]}, dtype="string")))
     out = encoder.encode(read_table(pd.DataFrame({"c": [2.0, 1.0]})))
     assert out.tolist() == [[0, 1], [1, 0]]
 

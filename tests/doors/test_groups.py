@@ -117,6 +117,22 @@ def test_many_rows_at_once_have_the_intervals_that_few_at_a_time_have(options, a
     assert 0 < np.isfinite(whole.upper[:160]).mean() < 1
 
 
+@pytest.mark.parametrize("options", [{}, {"guarantee": "pac"}, {"tails": (0.02, 0.08)}])
+@pytest.mark.filterwarnings("ignore:The (intervals|upper bounds|lower bounds) are infinite")
+def test_labels_as_whole_numbers_and_as_floats_give_the_same_intervals(options):
+    rng = np.random.default_rng(4)
+    known, new = rng.integers(0, [3, 2], (N, 2)), rng.integers(0, [4, 3], (N, 2))  # some values are new
+    each = [
+        gb.BandCalibrator("conf-nn", **options)
+        .fit(twice_x(X) - 1, twice_x(X), twice_x(X) + 1, Y, groups=known.astype(kind))
+        .transform(twice_x(X) - 1, twice_x(X), twice_x(X) + 1, groups=new.astype(kind))
+        for kind in (np.int64, np.float64)
+    ]
+    np.testing.assert_array_equal(each[0].lower, each[1].lower)
+    np.testing.assert_array_equal(each[0].upper, each[1].upper)
+    assert 0 < np.isfinite(each[0].width).mean() < 1
+
+
 def test_the_mean_width_of_overlapping_groups_is_that_of_their_rows():
     members = np.stack([X["x"] > 0, X["hour"] == 0, X["district"] == "far"], axis=1)
     rule = gb.BandCalibrator("conf-fw").fit(None, twice_x(X), None, Y, groups=members)

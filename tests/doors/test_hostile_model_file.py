@@ -36,7 +36,22 @@ from guardband.data.target import Target
 from guardband.doors.kept_report import read_report
 from guardband.doors.model_file import save
 
-MODELS = ["fast", "plain", "pav", "neg-ll", "bayes", "few", "entities", "repeated", "target", "own", *NETWORKS, *RULES]
+MODELS = [
+    "fast",
+    "plain",
+    "pav",
+    "neg-ll",
+    "bayes",
+    "few",
+    "entities",
+    "repeated",
+    "target",
+    "crossed",
+    "own",
+    *NETWORKS,
+    *RULES,
+]
+MODELS += ["several", "several-each"]
 
 
 @pytest.fixture(scope="module")

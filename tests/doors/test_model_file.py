@@ -115,7 +115,7 @@ def test_no_pickle_in_the_file(saved):
     assert b"pickle" not in body
     assert b"ctorch" not in body
     with safe_open(saved[0], framework="pt") as file:
-        assert json.loads(file.metadata()["guardband"])["schema"] == 7
+        assert json.loads(file.metadata()["guardband"])["schema"] == 8
 
 
 def rewritten(path, out, change):
@@ -126,7 +126,7 @@ def rewritten(path, out, change):
 
 
 def newer(tensors, metadata):
-    metadata["guardband"] = json.dumps(json.loads(metadata["guardband"]) | {"schema": 8})
+    metadata["guardband"] = json.dumps(json.loads(metadata["guardband"]) | {"schema": 9})
 
 
 def older(tensors, metadata):

@@ -61,9 +61,9 @@ def test_auto_is_conf_nn_where_no_rows_are_left_out_or_no_quantiles_are_learnt(a
 def test_some_of_many_rows_choose_with_their_own_targets(monkeypatch):
     seen = {}
 
-    def choose(request, predicted, y):
+    def choose(request, predicted, y, to_units):
         seen.update(point=predicted.point[0, 0], y=y)
-        return sharpest(request, predicted, y)
+        return sharpest(request, predicted, y, to_units)
 
     monkeypatch.setattr(fit_rows, "MOST_TO_CHOOSE", 300)
     monkeypatch.setattr(fit_rows, "sharpest", choose)

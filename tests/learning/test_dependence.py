@@ -23,7 +23,9 @@ def independent(rng, n=300):
 
 def found(X, y, seed=0, **given):
     table, y = read_table(X), np.asarray(y, float)
-    return Suspects.of(table, y, given.get("time")).doubts(table, y, given.get("errors"), LEVEL, seed)
+    return Suspects.of(table, y, given.get("time")).doubts(
+        table, y, given.get("errors"), LEVEL, seed, given.get("of_coverage", True)
+    )
 
 
 def clustered(rng, entities, size, effect=1.0):
@@ -174,6 +176,8 @@ def test_inputs_that_tell_the_entity_do_not_hide_it():
     assert doubt.expected_coverage < LEVEL - 0.05
     share = f"{100 * doubt.expected_coverage:.0f}%"
     assert f" For rows of a new 'patient', expect about {share} coverage or less, not 90%. " in doubt.sentence
+    (doubt,) = found(told, y, of_coverage=False)
+    assert " For rows of a new 'patient', expect a larger mean loss than promised. " in doubt.sentence
 
 
 def test_clusters_in_clusters_are_said_once_and_the_file_may_be_sorted_by_them():

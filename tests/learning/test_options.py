@@ -80,3 +80,12 @@ def test_what_fit_settled_of_the_promise_cannot_be_changed_before_calibrate():
     model = gb.IntervalRegressor("qreg-un", network="plain", epochs=1, calibration_size=None).fit(x, x[:, 0])
     with pytest.raises(ValueError, match="confidence_level was changed after fit"):
         model.set_params(confidence_level=0.5).calibrate(x + 1, x[:, 0])
+
+
+@pytest.mark.parametrize(
+    ("preset", "folds", "copies"), [("default", 8, 2), ("default", 4, 4), ("best", 8, 6), ("fast", 8, 2)]
+)
+def test_folds_share_twice_the_copies_of_one_table_and_each_copy_keeps_most_of_its_rows(preset, folds, copies):
+    params = gb.IntervalRegressor(preset=preset, calibration="cv+", folds=folds).get_params(deep=False)
+    effort = FitOptions.of(params).effort
+    assert (effort.copies, effort.folds >= 8) == (copies, True)

@@ -45,7 +45,7 @@ def test_script_in_every_text_and_number_is_refused_or_shown_as_text(tmp_path):
     """One file for each text, and one page for each document that is not refused."""
     payload = PAYLOAD.format(url="http://127.0.0.1:1")
     tried = refused = 0
-    for name in ("entities", "unchecked"):
+    for name in ("entities", "unchecked", "several joint"):
         own = documents()[name]
         for at in places(own):
             tried += 1

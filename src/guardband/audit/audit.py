@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from guardband.audit.drift import Drift, drift_of
 from guardband.audit.evidence import Evidence
 from guardband.audit.families import families_of, searched_region
+from guardband.audit.risk import RiskFinding, judged_risk
 from guardband.audit.strata import Family, Stratum
 from guardband.audit.verdict import (
     NEW_ROWS,
@@ -101,7 +102,8 @@ class Audit:
     ``more_rows`` is how many further ones would tell. With several levels ``p_value`` is the smallest times their
     number, and the first level is the headline. ``families`` holds coverage by group, width, size, time and column;
     ``region`` is where coverage looked lowest on a quarter of the rows, counted on the others. ``parts`` are the
-    groups or sides that have a promise of their own, at each level.
+    groups or sides that have a promise of their own, at each level. ``risk`` is the mean loss, if the promise is about
+    it: rows are then counted for information only.
     """
 
     verdict: VerdictKind
@@ -117,6 +119,7 @@ class Audit:
     reason: Reason = "count"
     more_rows: int | None = None
     parts: tuple[LevelFinding, ...] = ()
+    risk: RiskFinding | None = None
 
     @property
     def n(self) -> int:
@@ -148,6 +151,7 @@ class Audit:
             "n": self.n,
             "levels": [level.to_dict() for level in self.levels],
             "parts": [part.to_dict() for part in self.parts],
+            "risk": None if self.risk is None else self.risk.to_dict(),
             "families": [family.to_dict() for family in self.families],
             "groups_inform": OTHERS_INFORM if self.has_groups else GROUPS_INFORM,
             "searched_region": None if self.region is None else self.region.to_dict(),
@@ -174,6 +178,11 @@ def audit(evidence: Evidence, significance: float = 0.01) -> Audit:
     found = tuple(_finding(evidence, *own) for own in zip(counts, verdicts, strict=True))
     levels = found
     verdict = used or (verdict_on_parts(counts, verdicts) if promise.is_parted else verdict_on_all(verdicts))
+    p_value = min(1.0, among * min((own.p_value for own in found), default=1.0))
+    risk = judged_risk(evidence, significance, used)
+    if risk is not None:
+        verdict, p_value = risk[1], risk[0].p_value
+        levels = tuple(_finding(evidence, own, verdict) for own in counts)
     if promise.is_parted:
         whole = Part(promise, side=promise.side)
         overall = _counts(evidence, whole, significance / len(expectations), len(expectations))
@@ -182,7 +191,7 @@ def audit(evidence: Evidence, significance: float = 0.01) -> Audit:
     return Audit(
         verdict=verdict.kind,
         sentence=verdict.sentence,
-        p_value=min(1.0, among * min((own.p_value for own in found), default=1.0)),
+        p_value=p_value,
         significance=significance,
         levels=levels,
         families=families_of(evidence, law, significance),
@@ -201,6 +210,7 @@ def audit(evidence: Evidence, significance: float = 0.01) -> Audit:
         reason=verdict.reason,
         more_rows=verdict.more_rows,
         parts=found if promise.is_parted else (),
+        risk=None if risk is None else risk[0],
     )
 
 

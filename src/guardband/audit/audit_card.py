@@ -30,6 +30,7 @@ def audit_card(audit: Audit) -> str:
         badge=BADGES[audit.verdict],
         sentence=_without(BADGES[audit.verdict], audit.sentence),
         levels=audit.levels,
+        risk=audit.risk,
         parts=parts[:MOST_PARTS],
         more_parts=max(len(parts) - MOST_PARTS, 0),
         standing_out=found[:MOST_GROUPS],

@@ -17,8 +17,11 @@ from guardband.bands.law import Law
 from guardband.bands.levels import Levels
 from guardband.bands.predicted import Context, Predicted
 from guardband.bands.promise import Side
+from guardband.bands.risk import Risk
 from guardband.bands.sides import reach
 from guardband.calibration.calibrated import Calibrated
+from guardband.calibration.rule import Rule
+from guardband.calibration.summary import Summary
 from guardband.data.entities import Entities
 from guardband.data.fingerprint import Prints, allowed_overlap, count_overlap, fingerprints
 from guardband.data.labelled_rows import column_target
@@ -46,6 +49,7 @@ class Evidence:
     be chance.
     ``doubts`` says why rows of the model's table may depend on each other. ``moments`` says which columns hold dates,
     and ``row_numbers`` by which numbers the user knows the rows.
+    ``risk`` is how losses are counted, if the promise is about them.
     If rows belong together these are one of each entity, ``drawn_from`` so many rows of entities of this name, and
     ``seen_entities`` counts those that trained or calibrated too. ``X`` are the rows as they were given.
     """
@@ -70,6 +74,7 @@ class Evidence:
     _context: Context
     _calibrated: Calibrated | None
     _target: Target
+    risk: Risk | None = None
     used_before: int = 0
     used_by_chance: int = 0
     keys: frozenset[str] = frozenset()
@@ -120,7 +125,7 @@ class Evidence:
         context, target = table.context, model.target_
         ends = target.to_units(*calibrated.ends(predicted, context))
         prints = fingerprints(table, response)
-        used = np.concatenate([fitted.training_prints, fitted.calibration_prints])
+        used = fitted.used_prints
         seen, known = _seen(together, fitted), fitted.training_entities
         dates = [c.name for c in (*table.columns, columns[1]) if c is not None and c.numbers_are == "date"]
         return cls(
@@ -148,6 +153,7 @@ class Evidence:
             _context=context,
             _calibrated=calibrated,
             _target=target,
+            risk=calibrated.rule.promised_risk,
             used_before=max(count_overlap(prints, used), seen),
             used_by_chance=allowed_overlap(len(prints), used, by_chance=together is None and known is None),
             doubts=fitted.doubts,
@@ -168,11 +174,12 @@ class Evidence:
         group: Any = None,
         time: Any = None,
         context: Context | None = None,
+        risk: Risk | None = None,
     ) -> Evidence:
         """Return the evidence of intervals with their certificate alone, whatever put them out.
 
         ``table`` shows the rows and ``inputs`` are numbers of them. ``prints`` are their fingerprints, to be compared
-        with those of the calibration rows, and ``context`` is what the rule knew of them.
+        with those of the calibration rows, ``context`` is what the rule knew of them, and ``risk`` how losses count.
         """
         assert intervals.certificate is not None
         response = column_target(y, table.n_rows)
@@ -198,9 +205,25 @@ class Evidence:
             _context=context or Context(),
             _calibrated=None,
             _target=Target(None, None, None),
+            risk=risk,
             used_before=shared,
             used_by_chance=allowed_overlap(len(prints), calibration_prints),
         )
+
+    @property
+    def rule(self) -> Rule | None:
+        """The rule that made the intervals, None if nothing but them is known."""
+        return None if self._calibrated is None else self._calibrated.rule
+
+    @property
+    def summary(self) -> Summary | None:
+        """What the rule kept of the calibration rows, None if that is not known."""
+        return None if self._calibrated is None else self._calibrated.summary
+
+    @property
+    def predicted(self) -> Predicted | None:
+        """What was predicted of these rows, None if nothing but the intervals is known."""
+        return self._predicted
 
     @property
     def n(self) -> int:

@@ -96,7 +96,9 @@ class Counted:
         """The count, in a sentence without its end."""
         where = f" with {self.part.name}" if self.part.name else ""
         count = f"{self.covered:,} of {self.n:,} rows{where} ({percent(self.share)})"
-        return f"{count} {FELL[self.part.side].format(level_name(self.expectation.level))}"
+        targets = self.promise.all_targets
+        fell = f"had {targets} inside their {{}} intervals" if targets else FELL[self.part.side]
+        return f"{count} {fell.format(level_name(self.expectation.level))}"
 
 
 def used_before(evidence: Evidence) -> Verdict | None:
@@ -239,6 +241,9 @@ def rows_needed(promise: Promise, level: float) -> int | None:
 
     Of bounds that have a promise each, the one that needs more rows counts, at its own level.
     """
+    known = promise.least_rows()
+    if known is not None:
+        return known
     parts = promise.statements()
     if promise.is_parted and all(own.group is None for own in parts):
         at = promise.confidence_level.index(level)
@@ -260,8 +265,10 @@ def _too_few(counted: Counted) -> Verdict | None:
     else:
         return None
     where = f" with {counted.part.name}" if counted.part.name else ""
+    targets = counted.promise.all_targets
+    fell = f"had {targets} inside" if targets else "fell inside"
     words = (
-        f"Too few rows to tell: {counted.covered:,} of {counted.n:,} rows{where} fell inside. They cannot tell a "
+        f"Too few rows to tell: {counted.covered:,} of {counted.n:,} rows{where} {fell}. They cannot tell a "
         f"coverage of {apart(share, counted.promised)} from {at_least(counted.promised)}."
     )
     if share >= counted.expectation.least_share(counted.significance):

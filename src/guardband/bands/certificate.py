@@ -7,12 +7,16 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, TypeVar
 
 from guardband.bands import (  # noqa: F401  their kinds are known once they are loaded
+    cross_promise,
+    distribution_promise,
+    each_promise,
     kept_promise,
     long_run_promise,
     parted_promise,
     pav_promise,
     rank_promise,
     recent_promise,
+    risk_promise,
     weighted_promise,
 )
 from guardband.bands.group_line import GroupLine
@@ -51,13 +55,22 @@ class Certificate:
 
     @property
     def kind(self) -> str:
-        """Which promise: ``"marginal"``, ``"pac"``, ``"pav"``, ``"long-run"``, ``"none"``, or one of your own."""
+        """Which promise: ``"marginal"``, ``"pac"``, ``"pav"``, ``"risk"``, ``"long-run"``, ``"none"``, or your own."""
         return self.promise.guarantee
 
     @property
-    def confidence_level(self) -> float | tuple[float, ...]:
-        """The level that was asked for, or the levels."""
-        return self._unpacked(self.promise.confidence_level)
+    def confidence_level(self) -> float | tuple[float, ...] | None:
+        """The level that was asked for, or the levels; None if a risk was asked for."""
+        return self._unpacked(self.promise.confidence_level) if self.promise.is_of_coverage else None
+
+    @property
+    def risk(self) -> dict[str, Any] | None:
+        """What is promised of the mean loss of new rows: ``limit``, ``cap`` and ``loss``, and ``bound``.
+
+        For the calibration rows at hand, the mean loss of new rows is at most ``bound``, with probability 1 - delta
+        (delta is 0.1 if the promise is on average). None if a confidence level is promised.
+        """
+        return self.promise.risk_entries()
 
     @property
     def n_calibration(self) -> int:
@@ -137,7 +150,7 @@ class Certificate:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the certificate, with the numbers that follow from it, for JSON."""
-        binding = self.promise.binding
+        binding = self.promise.binding and self.promise.is_of_coverage
         names = ("kind", "method", "confidence_level", "n_calibration", "rank", "delta", "whole_line", "assumption")
         return (
             {name: getattr(self, name) for name in names}
@@ -148,6 +161,7 @@ class Certificate:
                 "notes": self.notes,
             }
             | ({} if self.in_time is None else {"in_time": asdict(self.in_time)})
+            | ({} if self.risk is None else {"risk": self.risk})
         )
 
     @classmethod

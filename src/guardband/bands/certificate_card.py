@@ -53,16 +53,19 @@ def _figures(certificate: Certificate) -> list[tuple[str, list[str]]]:
     """Return figures by name, one for each level where they depend on it."""
     promise = certificate.promise
     levels = [level_name(level) for level in promise.confidence_level]
-    out = [("Confidence level", levels), ("Method", [certificate.method])]
+    out = [("Confidence level", levels)] if promise.is_of_coverage else []
+    out.append(("Method", [certificate.method]))
     out.append(("Calibration", [promise.counted]))
     for part in promise.statements():
-        if part.group is None and part.promise.rank is not None:
+        if part.group is None and part.promise.rank is not None and part.promise.counts_rows_inside:
             own = [_contained(rank, part.promise.n_calibration) for rank in part.promise.rank]
             out.append((CONTAIN[part.side], own))
     if promise.binding:
         delta = DELTA if promise.delta is None else promise.delta
-        bounds = promise.coverage_bound(delta)
-        if promise.is_of_new_rows:
+        bounds = promise.coverage_bound(delta) if promise.is_of_coverage else ()
+        if not promise.is_of_coverage:
+            out += [(name, [words]) for name, words in promise.risk_figures()]
+        elif promise.is_of_new_rows:
             out.append(("Expected coverage", _each(_at_least, promise.expected_coverage())))
             out.append((f"Coverage, with {confidence_name(delta)} confidence", _each(_at_least, bounds)))
         else:

@@ -47,13 +47,15 @@ class FewRows:
         count = len(bands)
         shown = np.arange(count) if count <= 2 * EACH_END + 1 else np.r_[0:EACH_END, count - EACH_END : count]
         part = bands[shown]
-        every = part.confidence_level if isinstance(part.confidence_level, tuple) else (part.confidence_level,)
+        every = part.levels
         order = sorted(range(len(every)), key=lambda i: -every[i])[:MOST_LEVELS]
         lower, upper = (side[:, order] for side in part.per_level())
         bound = "interval" if bands.side == "both" else f"{bands.side} bound"
-        what = f"{bound}{'s' * (count != 1)}, confidence level{'s' * (len(every) > 1)}"
+        what = f"{bound}{'s' * (count != 1)}"
+        if part.confidence_level is not None:
+            what += f", confidence level{'s' * (len(every) > 1)} {', '.join(map(level_name, every))}"
         return cls(
-            title=f"{count:,} {what} {', '.join(map(level_name, every))}",
+            title=f"{count:,} {what}",
             names=_names([every[i] for i in order]),
             labels=[_label(label) for label in (shown if bands.index is None else bands.index[shown])],
             lower=lower,

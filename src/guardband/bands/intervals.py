@@ -26,7 +26,9 @@ ROWS = (
 
 
 def intervals_of(
-    bands: Any, confidence_level: float | tuple[float, ...] = float("nan"), certificate: Certificate | None = None
+    bands: Any,
+    confidence_level: float | tuple[float, ...] | None = float("nan"),
+    certificate: Certificate | None = None,
 ) -> Intervals:
     """Return lower, point and upper, ``(n, 3)`` or ``(n, 3, L)``, as ``Intervals``; those stay as they are.
 
@@ -34,13 +36,15 @@ def intervals_of(
     """
     if isinstance(bands, Intervals):
         return bands
+    if hasattr(bands, "targets"):
+        raise ValueError(f"Pass the intervals of one target, such as boxes[{bands.targets[0]!r}].")
     array = np.asarray(bands.detach().cpu() if hasattr(bands, "detach") else bands, dtype=np.float64)
     if array.ndim not in (2, 3) or array.shape[1] != 3:
         raise ValueError(
             f"Intervals must be gb.Intervals, or lower, point and upper as (n, 3) or (n, 3, L), found {array.shape}."
         )
     lower, point, upper = array.transpose(1, 0, *range(2, array.ndim))
-    if array.ndim == 3 and not isinstance(confidence_level, tuple):
+    if array.ndim == 3 and confidence_level is not None and not isinstance(confidence_level, tuple):
         confidence_level = (confidence_level,) * array.shape[2]
     levels = len(confidence_level) if isinstance(confidence_level, tuple) else None
     if levels != (None if array.ndim == 2 else array.shape[2]):
@@ -66,8 +70,8 @@ class Intervals:
         The predictions.
     upper : array of shape (n,) or (n, L)
         The upper bounds.
-    confidence_level : float or tuple of float
-        The level or levels.
+    confidence_level : float, tuple of float or None
+        The level or levels. None if a risk is promised in place of a level.
     certificate : Certificate, default None
         What is promised.
     index : index, default None
@@ -93,12 +97,18 @@ class Intervals:
     lower: Array
     point: Array
     upper: Array
-    confidence_level: float | tuple[float, ...]
+    confidence_level: float | tuple[float, ...] | None
     certificate: Certificate | None = None
     index: Any = field(default=None, repr=False)
     input_names: tuple[str, ...] = field(default=(), repr=False)
     unlike_columns: NDArray[np.object_] | None = field(default=None, repr=False)
     unlike_words: str = field(default="", repr=False)
+
+    @property
+    def levels(self) -> tuple[float, ...]:
+        """The confidence levels, one for each column of bounds; NaN if a risk is promised in place of a level."""
+        own = float("nan") if self.confidence_level is None else self.confidence_level
+        return own if isinstance(own, tuple) else (own,)
 
     @property
     def unlike(self) -> NDArray[np.bool_] | None:
@@ -207,7 +217,7 @@ class Intervals:
 
     def _level_at(self, level: float) -> int:
         """Return the place of a level, which may be given itself."""
-        levels = self.confidence_level if isinstance(self.confidence_level, tuple) else (self.confidence_level,)
+        levels = self.levels
         if level in levels:
             return levels.index(level)
         if level not in range(len(levels)):

@@ -36,11 +36,11 @@ def plot_intervals(
         hit = inside[rows]
         ax.scatter(place[hit], y[rows][hit], s=9, color=INSIDE, zorder=3, label="true value, inside")
         ax.scatter(place[~hit], y[rows][~hit], s=24, color=OUTSIDE, marker="x", zorder=3, label="true value, outside")
-    levels = bands.confidence_level if isinstance(bands.confidence_level, tuple) else (bands.confidence_level,)
+    named = "Calibrated" if bands.confidence_level is None else level_name(bands.levels[level])
     counted = "" if inside is None else f": {inside.sum():,} of {len(bands):,} true values inside"
     drawn = "rows" if len(rows) == len(bands) else f"{len(rows):,} of {len(bands):,} rows"
     bounds = "intervals" if bands.side == "both" else f"{bands.side} bounds"
-    ax.set(title=f"{level_name(levels[level])} {bounds}{counted}", xlabel=f"{drawn} in order of their prediction")
+    ax.set(title=f"{named} {bounds}{counted}", xlabel=f"{drawn} in order of their prediction")
     ax.set(ylabel=name.replace("$", r"\$") if isinstance(name, str) else "target", xticks=[])
     if THOUSAND <= np.abs(ax.get_ylim()).max() < LARGEST and np.ptp(ax.get_ylim()) >= SPAN:
         ax.yaxis.set_major_formatter("{x:,.0f}")

@@ -13,6 +13,8 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
+from guardband.bands.numbered_groups import NumberedGroups
+
 P = TypeVar("P", bound="Predicted")
 
 
@@ -239,7 +241,7 @@ class Context:
 
     def __post_init__(self) -> None:
         for name, array in self.given().items():
-            if not hasattr(array, "detach"):  # of torch
+            if not (hasattr(array, "detach") or isinstance(array, NumberedGroups)):  # of torch, or many rows
                 object.__setattr__(self, name, np.asarray(array))
 
     def rows(self, index: Any) -> Context:

@@ -7,7 +7,7 @@ asks which kind it is.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
@@ -56,6 +56,8 @@ class Promise(ABC):
     assumption: ClassVar[str] = IDENTICAL
     is_of_new_rows: ClassVar[bool] = True
     """Whether its bounds are about new rows; otherwise they are about the rows that were judged so far."""
+    is_of_coverage: ClassVar[bool] = True
+    """Whether it is about a share of rows, at a confidence level."""
     kinds: ClassVar[dict[str, type[Promise]]] = {}
     confidence_level: tuple[float, ...]
     n_calibration: int
@@ -105,6 +107,21 @@ class Promise(ABC):
         return self.whole_line
 
     @property
+    def n_targets(self) -> int:
+        """How many targets it is about."""
+        return 1
+
+    @property
+    def all_targets(self) -> str:
+        """All targets that must lie inside at once, in words; nothing for one target."""
+        return ""
+
+    @property
+    def is_of_each_target(self) -> bool:
+        """Whether each of several targets has a promise of its own, and nothing is promised of all at once."""
+        return False
+
+    @property
     def chosen_from(self) -> int:
         """How many candidates this one was chosen from by its calibration rows."""
         return 1
@@ -112,6 +129,11 @@ class Promise(ABC):
     @property
     def is_bound_known(self) -> bool:
         """Whether there is a bound on coverage for the calibration set at hand."""
+        return True
+
+    @property
+    def counts_rows_inside(self) -> bool:
+        """Whether the rank says how many calibration rows the intervals contain."""
         return True
 
     @property
@@ -132,6 +154,18 @@ class Promise(ABC):
             The position of the level.
         """
         return ""
+
+    def risk_entries(self) -> dict[str, Any] | None:
+        """Return what is promised of the mean loss of new rows, for JSON; None if nothing is."""
+        return None
+
+    def least_rows(self) -> int | None:
+        """Return the fewest calibration rows for finite intervals, if the promise knows it better than its level."""
+        return None
+
+    def risk_figures(self) -> list[tuple[str, str]]:
+        """Return the figures of a promised mean loss by name, in words; none if a confidence level is promised."""
+        return []
 
     @property
     def counted(self) -> str:
@@ -213,6 +247,28 @@ class Promise(ABC):
             'Only a pac promise holds for a candidate that its calibration rows chose. Use guarantee="pac" with '
             'method="conf-nn", "conf-fw", "cqr" or "cqr-r".'
         )
+
+    def of_target(self, j: int) -> Promise:
+        """Return what is promised of one target alone, if there are several.
+
+        Parameters
+        ----------
+        j : int
+            The position of the target.
+        """
+        return self
+
+    def with_targets(self, each: Sequence[Promise], found: Promise) -> Promise:
+        """Return this promise with what calibration rows settled, as ``found`` has it, or each target.
+
+        Parameters
+        ----------
+        each : sequence of Promise
+            The promise of each target.
+        found : Promise
+            A promise of the same kind, from calibration rows.
+        """
+        return replace(self, n_calibration=found.n_calibration, whole_line=found.whole_line, rank=found.rank)
 
     def widened(self) -> Promise:
         """Return the promise for intervals that may hold more than what it was made for."""

@@ -41,12 +41,18 @@ class RankPromise(Promise):
         Whether the levels were chosen after calibration.
     extended : bool, default False
         Whether intervals may contain more than the score asks for; coverage is then larger.
+    targets : int, default 1
+        How many targets the promise is about. All of them lie inside at once.
+    shared_by : int, default 1
+        How many targets share the calibration, if the promise is that of one of them alone.
     """
 
     rank: tuple[int, ...]
     joint: bool = False
     chosen_after: bool = False
     extended: bool = False
+    targets: int = 1
+    shared_by: int = 1
 
     @property
     @abstractmethod
@@ -70,6 +76,39 @@ class RankPromise(Promise):
     def widened(self) -> RankPromise:
         """Return the promise for extended intervals."""
         return replace(self, extended=True)
+
+    def of_targets(self, targets: int) -> RankPromise:
+        """Return the promise for several targets that lie inside at once.
+
+        Parameters
+        ----------
+        targets : int
+            How many targets there are.
+        """
+        return replace(self, targets=targets)
+
+    def of_target(self, j: int) -> RankPromise:
+        """Return the promise of one target: it lies inside at least as often as all of them."""
+        return self if self.targets == 1 else replace(self, targets=1, shared_by=self.targets).widened()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the promise for JSON; that there is one target is not said."""
+        counts = ("targets", "shared_by")
+        return {name: value for name, value in super().to_dict().items() if name not in counts or value != 1}
+
+    @property
+    def _are_inside(self) -> str:
+        return "fall inside their intervals" if self.targets == 1 else f"have {self.all_targets} inside their intervals"
+
+    @property
+    def n_targets(self) -> int:
+        """How many targets it is about."""
+        return self.targets
+
+    @property
+    def all_targets(self) -> str:
+        """All targets that must lie inside at once, in words; nothing for one target."""
+        return "" if self.targets == 1 else _all_of(self.targets)
 
     def expected_coverage(self) -> tuple[float, ...]:
         """Return rank / (n + 1), and 1 where there are too few rows.
@@ -118,7 +157,7 @@ class RankPromise(Promise):
     def sentence(self) -> str:
         """Return the promise."""
         separately = ", for each level separately" if len(self.confidence_level) > 1 else ""
-        inside = "fall inside their intervals" + (", for all levels at once" if self.joint else separately)
+        inside = self._are_inside + (", for all levels at once" if self.joint else separately)
         levels = levels_in_words(self)
         if self.on_average:
             return f"Promise: {ON_AVERAGE}, at least {levels} of {self.new_rows()} {inside}."
@@ -137,7 +176,12 @@ class RankPromise(Promise):
             The name of the method.
         """
         inside = joined(f"{k:,}" for k in self.rank if k <= self.n_calibration)
-        made = f"made the intervals just wide enough to contain {inside} of the {self.counted}."
+        of_rows, together = f"{inside} of the {self.counted}", max(self.targets, self.shared_by)
+        if together > 1:
+            of_rows = f"{_all_of(together)} in {of_rows}"
+        made = f"made the intervals just wide enough to contain {of_rows}."
+        if self.shared_by > 1:
+            made += " For this target alone, coverage is at least as high."
         if not inside:
             made = f"has too few calibration rows ({self.n_calibration:,}) for {levels_in_words(self)} intervals."
         how = f"How: {method} {made}{self.population(self.n_calibration)}{self.drawn()}{self.infinite()}"
@@ -182,7 +226,7 @@ class RankPromise(Promise):
             share = least_in_words(self.promised()[:1])
             rows = self.new_rows("all ", SAME_SOURCE)
             begun = f"With {confidence_name(self._delta)} confidence, {share} of {rows}"
-        return f"{begun} fall inside their intervals." + (further if others else "")
+        return f"{begun} {self._are_inside}." + (further if others else "")
 
     def not_promised(self) -> list[str]:
         """Return what nobody can promise without further assumptions, and what a level on average does not say."""
@@ -192,6 +236,11 @@ class RankPromise(Promise):
             "Coverage for rows from another source, or from a later time if the data have changed.",
             "Narrow intervals or accurate predictions.",
         ]
+        if self.targets > 1:
+            out.insert(0, "Exactly the level for one target. Each target alone is inside at least as often as all are.")
+        if self.shared_by > 1:
+            together = f"{_all_of(self.shared_by)} together"
+            out.insert(0, f"Exactly the level for this target. It is inside at least as often as {together}.")
         if self.entity == DISTINCT_ROW:
             out.insert(2, "Coverage for new rows that repeat a row of the table.")
         elif self.entity is not None:
@@ -397,3 +446,7 @@ class PacPromise(RankPromise):
         if not self.joint:
             return super().note_on_levels()
         return "the promise holds for all levels at once. You may ask for other levels later and choose among them."
+
+
+def _all_of(targets: int) -> str:
+    return "both targets" if targets == 2 else f"all {targets} targets"

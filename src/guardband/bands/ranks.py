@@ -30,6 +30,17 @@ def marginal_rank(level: Fraction, n: int) -> int:
     return math.ceil(level * (n + 1))
 
 
+def spread_ranks(n: int, most: int) -> NDArray[np.intp]:
+    """Return all ranks from 1 to n, or ``most`` of them in the middle of as many equal shares.
+
+    >>> spread_ranks(3, 5).tolist(), spread_ranks(10, 5).tolist()
+    ([1, 2, 3], [1, 3, 5, 7, 9])
+    """
+    if n <= most:
+        return np.arange(1, n + 1)
+    return (2 * np.arange(most) + 1) * n // (2 * most) + (((2 * np.arange(most) + 1) * n) % (2 * most) > 0)
+
+
 def pac_rank(level: Fraction, n: int, delta: float) -> int:
     """Return the least k with P(Bin(n, level) >= k) <= delta, or n + 1 where there is none.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from guardband.bands.certificate import Certificate
 from guardband.bands.intervals import Intervals
@@ -18,7 +18,7 @@ from guardband.data.entities import Entities
 from guardband.exceptions import InsufficientCalibrationError, warn
 
 OnInsufficient = Literal["inf", "raise"]
-TOO_FEW = "The model was calibrated on too few rows for this level. Calibrate it on more rows."
+TOO_FEW = "The model was calibrated on too few rows for this {}. Calibrate it on more rows."
 Block = tuple[Predicted, Array, Context]
 """Predictions of some calibration rows, their outcomes ``(n,)``, and what else is known of them."""
 
@@ -94,9 +94,10 @@ class Calibrated:
     ) -> Calibrated:
         """Return what a rule finds on blocks of rows; ``gather`` adds the summaries of other processes to one's own.
 
-        ``to_units`` brings ends to the user's units, in which the widths of groups are said.
+        ``to_units`` brings ends to the user's units, in which widths of groups are said and losses are counted.
         """
         kept: list[tuple[Predicted, Context]] = []
+        rule = rule.in_units(to_units)
 
         def summaries() -> Iterator[Summary]:
             for predicted, y, context in blocks:
@@ -138,7 +139,8 @@ class Calibrated:
             found = replace(found, promise=found.promise.of_entities(unit.entity, unit.n_rows))
         has = "are infinite" if any(found.promise.whole_line) else "have an infinite side"
         for remark in found.remarks:
-            why = TOO_FEW if is_loaded and callable(remark.why) else remark.in_words()
+            what = "level" if found.promise.is_of_coverage else "risk"
+            why = TOO_FEW.format(what) if is_loaded and callable(remark.why) else remark.in_words()
             if remark.infinite and on_insufficient == "raise":
                 raise InsufficientCalibrationError(why)
             warn(f"The intervals {has}. {why}" if remark.infinite and remark.is_of_all else why, remark.category)
@@ -163,7 +165,7 @@ class Calibrated:
         if confidence_level is None and alpha is None:
             return self
         levels = Levels.of(confidence_level, alpha)
-        if levels == self.rule.levels:
+        if levels == self.rule.levels and self.rule.promised_risk is None:
             return self
         own = Calibrated.by(
             self.rule.at(levels), self.summary, self.notes, self.on_insufficient, self.unit, chosen=self.chosen
@@ -177,11 +179,16 @@ class Calibrated:
         return self.rule.ends(predicted, context, self.found.arrays)
 
     def intervals(self, ends: Ends, index: Any = None, input_names: tuple[str, ...] = ()) -> Intervals:
-        """Return ends ``(n, L)`` as ``Intervals``, ``(n,)`` where there is one level."""
+        """Return ends ``(n, L)`` as ``Intervals``, ``(n,)`` where there is one level; ``Boxes`` of several targets."""
+        if self.rule.target_names:
+            from guardband.calibration.target_calibrated import boxes_of
+
+            return cast(Intervals, boxes_of(self, ends, index, input_names))
         (lower, point, upper), levels = ends, self.rule.levels
         if levels.scalar:
             lower, upper = lower[:, 0], upper[:, 0]
-        return Intervals(lower, point, upper, levels.confidence_level, self.certificate, index, input_names)
+        certificate = self.certificate
+        return Intervals(lower, point, upper, certificate.confidence_level, certificate, index, input_names)
 
 
 def _total(summaries: Iterable[Summary | None]) -> Summary | None:

@@ -2,7 +2,7 @@
 
 The context of a row holds its groups by their numbers, one for each of J columns that make groups: ``NONE`` where it
 belongs to none of a column's, ``UNKNOWN`` where it has a value that no group is known for. Of many new rows it may hold
-sets in place of J > 1 columns: one number for each row, with a bit for each group.
+``NumberedGroups``: one number for each row, and the groups of every number.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from guardband.bands.levels import Levels
+from guardband.bands.numbered_groups import NumberedGroups
 from guardband.bands.parted_promise import PartedPromise
 from guardband.bands.predicted import Context
 from guardband.bands.promise import Part
@@ -24,7 +25,7 @@ from guardband.calibration.group_patterns import FIRST, Codes, Patterns
 from guardband.calibration.group_ranks import GroupScores
 from guardband.calibration.rule import Calibration, Remark
 from guardband.calibration.summary import Array
-from guardband.data.group_sets import ROWS_AT_A_TIME, Sets, codes_of, flags_of
+from guardband.data.group_sets import ROWS_AT_A_TIME
 from guardband.data.grouping import UNKNOWN
 from guardband.exceptions import DegenerateBandWarning
 from guardband.words import listed
@@ -119,8 +120,8 @@ class GroupedCut(Cut):
 
     def thresholds(self, arrays: dict[str, Any], context: Context, xp: Any = np) -> Any:
         """Return the threshold of each row, ``(n, L)``; a row of no group, or of an unknown one, has none."""
-        if self._are_sets(context.group):
-            return arrays["set_threshold"].take(context.group, axis=0)
+        if isinstance(context.group, NumberedGroups):
+            return arrays["set_threshold"].take(context.group.number, axis=0)
         codes = _columns(context.group)
         if self.solves_patterns:
             return Patterns.from_arrays(arrays).thresholds(arrays["threshold"], codes, xp)
@@ -136,27 +137,16 @@ class GroupedCut(Cut):
         """Add thresholds for patterns of rows that are not known yet."""
         if self.solves_patterns:
             patterns = Patterns.from_arrays(arrays)
-            group = self._unknown(patterns, new.group) if self._are_sets(new.group) else new.group
+            group = new.group
+            if isinstance(group, NumberedGroups):
+                group = _unknown(patterns, group)
             patterns.add(arrays, scores, _columns(known.group), _columns(group), levels)
 
     def prepared(self, arrays: dict[str, Any], context: Context) -> dict[str, Any]:
-        """Return the thresholds of every set of groups, if the rows say theirs by sets."""
-        if not self._are_sets(context.group):
+        """Return the thresholds of every number that rows may have, if they are numbered."""
+        if not isinstance(context.group, NumberedGroups):
             return arrays
-        return {"set_threshold": self.thresholds(arrays, Context(group=self._every_set()))}
-
-    def _are_sets(self, group: Any) -> bool:
-        return self.columns > 1 and group.ndim == 1
-
-    def _every_set(self) -> Codes:
-        return codes_of(flags_of(np.arange(2**self.columns, dtype=np.uint32), self.columns))
-
-    def _unknown(self, patterns: Patterns, sets: Sets) -> Codes:
-        """Return the different sets of new rows if not all are known; to ask that first takes half the time."""
-        every = self._every_set()
-        is_known = np.isin(patterns.keys(every), patterns.known)
-        blocks = (sets[first : first + ROWS_AT_A_TIME] for first in range(0, len(sets), ROWS_AT_A_TIME))
-        return every[:0] if all(is_known.take(own).all() for own in blocks) else every[np.unique(sets)]
+        return {"set_threshold": self.thresholds(arrays, Context(group=context.group.codes))}
 
     def _found(self, own: GroupScores, levels: Levels, chosen_after: bool) -> list[Calibration]:
         """Return what each group finds by itself.
@@ -214,6 +204,17 @@ def _largest(table: Array, codes: Codes) -> Array:
         np.maximum(out, table.take(column + FIRST), out=out)
     out[out == -np.inf] = np.inf
     return out
+
+
+def _unknown(patterns: Patterns, groups: NumberedGroups) -> Codes:
+    """Return the groups of new rows, each once, if not all are known; to ask that first takes half the time."""
+    number, every = groups.number, groups.codes
+    keys = patterns.keys(every)
+    is_known = np.isin(keys, patterns.known) | (keys < 0)  # which no row needs to be solved for
+    blocks = (number[first : first + ROWS_AT_A_TIME] for first in range(0, len(number), ROWS_AT_A_TIME))
+    if is_known.all() or all(is_known.take(own).all() for own in blocks):
+        return every[:0]
+    return every[np.unique(number)]
 
 
 def _columns(group: Any) -> Any:

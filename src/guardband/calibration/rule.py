@@ -12,6 +12,7 @@ import numpy as np
 from guardband.bands.levels import Levels
 from guardband.bands.predicted import Context, Predicted, PredictedInterval
 from guardband.bands.promise import NoPromise, Promise
+from guardband.bands.risk import Risk
 from guardband.calibration.summary import Array, Summary
 from guardband.exceptions import InsufficientCalibrationWarning
 
@@ -75,6 +76,8 @@ class Rule(ABC):
     """What kind of prediction it needs."""
     each_copy: ClassVar[bool] = False
     """Whether it is to see every copy of a network; otherwise it sees their average."""
+    target_names: ClassVar[tuple[str, ...]] = ()
+    """The names of the targets, if there are several."""
     method: str
     levels: Levels
 
@@ -149,6 +152,21 @@ class Rule(ABC):
     def possible(self) -> Levels | None:
         """The levels that can be had after calibration; None if all."""
         return self.levels
+
+    @property
+    def promised_risk(self) -> Risk | None:
+        """The risk that it promises in place of a confidence level; None if it has levels."""
+        return None
+
+    def in_units(self, to_units: Callable[[Any, Any, Any], Ends]) -> Self:
+        """Return the rule for predictions on another scale than the target's; most rules need not know.
+
+        Parameters
+        ----------
+        to_units : function
+            Brings ends to the unit of the target.
+        """
+        return self
 
     def at(self, levels: Levels) -> Self:
         """Return the rule for levels that are chosen after calibration.

@@ -14,11 +14,14 @@ from guardband.cli.explain import explain
 from guardband.cli.export import export
 from guardband.cli.fit import fit
 from guardband.cli.help import Command, Commands
+from guardband.cli.keys import keys
 from guardband.cli.monitor import monitor
 from guardband.cli.plan import plan
 from guardband.cli.predict import predict
 from guardband.cli.report import report
 from guardband.cli.reproduce import reproduce
+from guardband.cli.sign import sign
+from guardband.cli.verify import verify
 
 app = typer.Typer(
     cls=Commands,
@@ -27,7 +30,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, fit, calibrate, predict, audit, monitor, explain, plan, report, export, reproduce):
+for command in (
+    *(demo, fit, calibrate, predict, audit, monitor, explain, plan, report, export),
+    *(keys, sign, verify, reproduce),
+):
     app.command(cls=Command)(command)
 
 

@@ -10,7 +10,7 @@ import typer
 from guardband.cli.console import Speaker, complain
 from guardband.cli.exit_codes import CANNOT_JUDGE, REFUSED, exit_code
 from guardband.cli.help import DATA, OUTPUT, PROMISE
-from guardband.cli.options import TABLES, Author, Device, Json, ModelPath, Quiet, SheetName, Title, Unit
+from guardband.cli.options import TABLES, Author, Device, Json, ModelPath, Quiet, SheetName, Title, Trusted, Unit
 from guardband.cli.paths import need_model_first, need_writable
 
 NOT_AGAIN = "These rows cannot audit the new model. Use other rows."
@@ -54,6 +54,7 @@ def audit(
             rich_help_panel=DATA,
         ),
     ] = None,
+    trusted: Trusted = None,
     sheet: SheetName = None,
     significance: Annotated[
         float,
@@ -133,11 +134,20 @@ def audit(
         from guardband.cli.recalibrated import recalibrated
         from guardband.cli.width_change import width_change
         from guardband.doors.model_file import save
+        from guardband.doors.signed_file import trusted_file
         from guardband.report.document import document
         from guardband.report.heading import Heading
         from guardband.report.page import write_report
 
-    model, rows = read_judged(model_path, disk, target, report_by, time, split_by or [], device, speaker)
+    source = trusted_file(model_path, trusted)
+    model, rows = read_judged(source, disk, target, report_by, time, split_by or [], device, speaker)
+    if rows.others:
+        from guardband.cli.audit_several import audit_several_targets
+
+        heading = Heading(title or "", author or "", unit or "")
+        asked_for = None if every else [key for key, own in (("group", report_by), ("time", time)) if own is not None]
+        files = (recalibrate, report)
+        audit_several_targets(model_path, model, rows, significance, force, *files, heading, speaker, asked_for)
     with speaker.doing(f"Checking the promise on {rows.n:,} rows"):
         evidence = rows.evidence(model)
         used = used_before(evidence)
@@ -154,7 +164,7 @@ def audit(
         )
     if recalibrate is not None:
         with speaker.doing(f"Calibrating on {rows.n:,} rows"):
-            model, anew = recalibrated(model, rows, model_path)
+            model, anew = recalibrated(model, rows, source)
             change = width_change(evidence.intervals, rows.evidence(model).intervals)
     with speaker.doing("Writing"):
         if report is not None and page is not None:

@@ -38,7 +38,7 @@ def tell_audit(found: Entries, asked_for: Sequence[str], command: str, speaker: 
     if to_do:
         speaker.tell(f"What to do: {to_do}")
     speaker.tell()
-    _tell_levels(found["levels"], speaker, every)
+    _tell_levels(found["levels"], speaker, every and not found.get("risk"))
     if found["groups"] and len(found["levels"]) == 1 and not every:
         speaker.tell()
     tell_groups(found["groups"], speaker, None if every else "Add --all to see them.")
@@ -47,7 +47,7 @@ def tell_audit(found: Entries, asked_for: Sequence[str], command: str, speaker: 
         families += [family for family in found["families"] if family["key"] not in IN_ORDER]
     shown = families if every else [family for family in families if family["key"] in asked_for]
     for family in shown:
-        speaker.tell(_family_table(family))
+        speaker.tell(family_table(family))
     if shown:
         inform = OTHERS_INFORM if found["groups"] else found["groups_inform"] if every else INFORM
         speaker.tell(f"{inform}\n")
@@ -101,7 +101,8 @@ def _tell_levels(levels: list[Entries], speaker: Speaker, every: bool) -> None:
     speaker.tell(shown)
 
 
-def _family_table(family: Entries) -> Table:
+def family_table(family: Entries) -> Table:
+    """Return the coverage of groups as a table to print."""
     is_column = family["key"].startswith("column")
     shown = table(
         f"Column {family['title']!r}" if is_column else family["title"], "rows", "inside", "share", "expected", "",

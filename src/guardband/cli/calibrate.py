@@ -9,10 +9,10 @@ import typer
 
 from guardband.cli.console import Speaker, complain
 from guardband.cli.exit_codes import REFUSED
-from guardband.cli.fit_options import Delta, Guarantee, IndependentRows, Level, Side, SplitBy, Tails
+from guardband.cli.fit_options import Delta, Guarantee, IndependentRows, Level, RiskCap, RiskLimit, Side, SplitBy, Tails
 from guardband.cli.group_options import GroupBins, GroupColumns, MissingGroup, SmallGroups, check_group_options
 from guardband.cli.help import DATA, OUTPUT, PROMISE, WIDTH
-from guardband.cli.options import TABLES, Json, Quiet, SheetName, columns_in, levels_in, need_roles, tails_in
+from guardband.cli.options import TABLES, Json, Quiet, SheetName, columns_in, levels_in, need_roles, risk_in, tails_in
 from guardband.cli.paths import need_writable
 from guardband.cli.weight_options import MaxWeight, Weights, check_weight_options
 from guardband.words import visible
@@ -41,7 +41,7 @@ def calibrate(
         typer.Argument(metavar="BANDS...", help=f"Predictions with their true values. {TABLES}", rich_help_panel=DATA),
     ],
     target: Annotated[
-        str, typer.Option("--target", "-t", metavar="COL", help="Column of true values.", rich_help_panel=DATA)
+        list[str], typer.Option("--target", "-t", metavar="COL", help="Column of true values.", rich_help_panel=DATA)
     ],
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="RULE", help="Rule file to write.", rich_help_panel=OUTPUT)
@@ -63,6 +63,8 @@ def calibrate(
     delta: Delta = None,
     side: Side = "both",
     tails: Tails = None,
+    risk: RiskLimit = None,
+    risk_cap: RiskCap = None,
     method: Annotated[
         str | None,
         typer.Option(
@@ -125,6 +127,14 @@ def calibrate(
     columns = _columns(lower, point, upper, side)
     method = method or ("conf-fw" if columns.form == "point" else "conf-nn")
     _check_method(method, columns, side)
+    if len(target) > 1:
+        raise ValueError(
+            f"A rule has one target, found --target {' and --target '.join(target)}. Name one of them, or calibrate "
+            "several in Python with gb.BandCalibrator."
+        )
+    if risk is not None and (group or weights):
+        one = "--group" if group else "--weights"
+        raise ValueError(f"--risk and {one} exclude each other. Remove one of them.")
     if split_by and independent_rows:
         raise ValueError("--split-by and --independent-rows exclude each other: give one of them.")
     check_weight_options(weights, max_weight, guarantee)
@@ -143,6 +153,7 @@ def calibrate(
         delta=delta,
         side=side,  # type: ignore[arg-type]
         tails=tails_in(tails),
+        risk=risk_in(risk, risk_cap, level, tails),
         crossing=crossing,  # type: ignore[arg-type]
         **of_groups,
     )
@@ -152,9 +163,9 @@ def calibrate(
     roles = ((lower, "--lower"), (point, "--point"), (upper, "--upper"), (weights, "--weights"))
     named = [(name, option) for name, option in roles if name]
     named += [(name, "--split-by") for name in keys] + [(name, "--group") for name in groups]
-    need_roles(target, named, disk.names, disk.label)
+    need_roles(target[0], named, disk.names, disk.label)
     known = None if training is None else training_groups(training, groups, speaker)
-    rows = read_bands(disk, columns, target, keys, groups, known, weights, speaker)
+    rows = read_bands(disk, columns, target[0], keys, groups, known, weights, speaker)
     of_weights = {} if weights is None else {"weights": weights, "max_weight": max_weight}
     calibrate_rule(rule, rows, columns, not independent_rows, groups, known, of_weights)
     _finish(rule, rows, output, speaker, verbose)
@@ -200,7 +211,8 @@ def _why_infinite(certificate: Certificate) -> str:
     promise, ranks = certificate.promise, certificate.promise.rank
     if ranks is not None and all(rank <= promise.n_calibration for rank in ranks):
         return "No usable intervals: too many true values lie beyond bounds of no width. Use --method cqr or conf-fw."
-    return f"No usable intervals: found {promise.counted}, too few for this level. Bring more rows."
+    what = "level" if promise.is_of_coverage else "risk"
+    return f"No usable intervals: found {promise.counted}, too few for this {what}. Bring more rows."
 
 
 def _finish(rule: BandCalibrator, rows: Labelled, output: Path, speaker: Speaker, verbose: bool) -> None:

@@ -144,7 +144,8 @@ def _counts(values: NDArray[Any]) -> bool:
 def _role(name: str, kind: Kind, rows: Labelled) -> str:
     if name in rows.split_by and (kind == "category" or name not in rows.features):
         return "split by"
-    named = {rows.target: "target", rows.weight: "weight", rows.report_by: "report by", rows.time: "time"}
+    named: dict[str | None, str] = {rows.weight: "weight", rows.report_by: "report by", rows.time: "time"}
+    named |= dict.fromkeys(rows.targets, "target")
     role = named.get(name, "")
     return role if role in ("target", "weight") or name not in rows.features else ""
 

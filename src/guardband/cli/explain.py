@@ -9,7 +9,7 @@ import typer
 from guardband.cli.console import Speaker
 from guardband.cli.help import DATA, PROMISE
 from guardband.cli.numbers import digits_for, with_digits
-from guardband.cli.options import TABLES, Device, Json, ModelPath, Quiet, SheetName, levels_in, names_in
+from guardband.cli.options import TABLES, Device, Json, ModelPath, Quiet, SheetName, Trusted, levels_in, names_in
 from guardband.cli.paths import need_model_first
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ def explain(
             rich_help_panel=DATA,
         ),
     ] = None,
+    trusted: Trusted = None,
     sheet: SheetName = None,
     level: Annotated[
         str | None,
@@ -72,17 +73,20 @@ def explain(
     need_model_first("explain", model_path, table_paths)
     with speaker.loading("Loading PyTorch"):
         from guardband.cli.model_columns import load_for_tables
+        from guardband.doors.judged import refuse_several
+        from guardband.doors.signed_file import trusted_file
         from guardband.explain.explain import explain_rows
         from guardband.explain.explainable import Mixes
 
         speaker.step(f"Loading {model_path}")
-        model = load_for_tables(model_path, device)
+        model = load_for_tables(trusted_file(model_path, trusted), device)
     with speaker.doing("Reading"):
         if not isinstance(model, Mixes):
             raise ValueError(
                 f"{model_path} is a rule, and does not know which columns its predictions come from. Explain them with "
                 "the program that made them."
             )
+        refuse_several(len(model.calibration_.rule.target_names), "guardband explain")
         X = _read(model, table_paths, sheet)
         others = None if background is None else _read(model, [background], None)
         asked = levels_in([level]) if level else None

@@ -11,7 +11,7 @@ import typer
 from guardband.cli.console import Speaker
 from guardband.cli.help import OUTPUT
 from guardband.cli.numbers import plain_number
-from guardband.cli.options import Json, ModelPath, Quiet
+from guardband.cli.options import Json, ModelPath, Quiet, Trusted
 from guardband.cli.paths import need_writable
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ AGREEMENT = 1e-3
 def export(
     model_path: ModelPath,
     onnx: Annotated[Path, typer.Option("--onnx", metavar="OUT", help="ONNX file to write.", rich_help_panel=OUTPUT)],
+    trusted: Trusted = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -54,9 +55,10 @@ def export(
         from guardband.cli.model_columns import load_for_tables
         from guardband.doors.bands import BandCalibrator
         from guardband.doors.export import export_onnx
+        from guardband.doors.signed_file import trusted_file
 
         speaker.step(f"Loading {model_path}")
-        model = load_for_tables(model_path, "cpu")
+        model = load_for_tables(trusted_file(model_path, trusted), "cpu")
         if isinstance(model, BandCalibrator):
             raise ValueError(f"{model_path} is a rule, and holds no model to export. Export a model that fit wrote.")
         rows = rows_like(model)

@@ -8,9 +8,13 @@ import typer
 
 from guardband.cli.console import Speaker
 from guardband.cli.fit_options import (
+    Calibration,
     Check,
     Delta,
+    Distribution,
     Drop,
+    EachTarget,
+    Folds,
     ForTarget,
     Guarantee,
     IndependentRows,
@@ -23,6 +27,8 @@ from guardband.cli.fit_options import (
     Preset,
     ReportBy,
     ReportPage,
+    RiskCap,
+    RiskLimit,
     Seed,
     Side,
     SplitBy,
@@ -51,11 +57,13 @@ from guardband.cli.options import (
     need_no_copy,
     need_roles,
     preset_in,
+    risk_in,
     tails_in,
 )
 from guardband.cli.paths import ENDING, need_writable
 from guardband.words import visible
 
+CHECK = 0.1
 IN_TIME = (
     "Later rows often differ from earlier ones, and the promise does not cover that. "
     "Add --split-by-time to calibrate and test on the latest rows."
@@ -75,6 +83,12 @@ def fit(
     delta: Delta = None,
     side: Side = "both",
     tails: Tails = None,
+    risk: RiskLimit = None,
+    risk_cap: RiskCap = None,
+    distribution: Distribution = False,
+    calibration: Calibration = "split",
+    folds: Folds = None,
+    each_target: EachTarget = False,
     group: Group = None,
     small_groups: SmallGroups = None,
     missing_group: MissingGroup = False,
@@ -83,7 +97,7 @@ def fit(
     split_by: SplitBy = None,
     independent_rows: IndependentRows = False,
     split_by_time: SplitByTime = False,
-    check: Check = 0.1,
+    check: Check = None,
     method: Method = "auto",
     preset: Preset = "default",
     log: Log = False,
@@ -119,6 +133,8 @@ def fit(
     `guardband fit sales.csv --target price --drop id,notes --level 0.8,0.95`
 
     `guardband fit sales.csv --target price --group region`
+
+    `guardband fit sales.csv --target price --target days`
     """
     speaker = Speaker(quiet, as_json, verbose)
     with speaker.doing("Starting"):
@@ -139,12 +155,47 @@ def fit(
         (quiet and "--quiet", verbose and "--verbose"),
         (tails and "--tails", level and "--level"),
         (tails and "--tails", side != "both" and "--side"),
+        *((risk is not None and "--risk", own) for own in (group and "--group", side != "both" and "--side")),
         *((for_target and "--for-target", own) for own in (group and "--group", split_by and "--split-by")),
         *((for_target and "--for-target", own) for own in (tails and "--tails", side != "both" and "--side")),
         (for_target and "--for-target", guarantee == "pac" and "--guarantee pac"),
+        (for_target and "--for-target", risk is not None and "--risk"),
+        *((distribution and "--distribution", own) for own in (group and "--group", for_target and "--for-target")),
+        *(
+            (calibration != "split" and f"--calibration {calibration}", own)
+            for own in (
+                weight and "--weight",
+                guarantee == "pac" and "--guarantee pac",
+                side != "both" and "--side",
+                tails and "--tails",
+                risk is not None and "--risk",
+                distribution and "--distribution",
+                group and "--group",
+                for_target and "--for-target",
+                split_by and "--split-by",
+                split_by_time and "--split-by-time",
+            )
+        ),
+        *(
+            (len(target) > 1 and "--target more than once", own)
+            for own in (
+                side != "both" and "--side",
+                tails and "--tails",
+                risk is not None and "--risk",
+                distribution and "--distribution",
+                calibration != "split" and f"--calibration {calibration}",
+                group and "--group",
+                for_target and "--for-target",
+                report_by and "--report-by",
+            )
+        ),
     ):
         if one and other:
             raise ValueError(f"{one} and {other} exclude each other. Remove one of them.")
+    if len(set(target)) < len(target):
+        raise ValueError(f"--target names {target[0]!r} twice. Name each target once.")
+    if each_target and len(target) == 1:
+        raise ValueError("--each-target is about several targets. Repeat --target, or remove --each-target.")
     page = None if no_report else report or output.parent / f"{output.stem}.html"
     need_writable((output, page), paths if for_target is None else [*paths, for_target])
     if split_by_time and time is None:
@@ -156,7 +207,10 @@ def fit(
         from guardband.cli.fit_for_target import for_other_rows, need_possible
         from guardband.cli.fit_result import Result
         from guardband.cli.fit_steps import asked, check_target, read, split, train
-        from guardband.report.heading import Heading
+        from guardband.report.heading import Heading, units_of
+
+        if len(target) > 1:
+            units_of(unit or "", len(target))
 
         model = asked(
             method,
@@ -165,6 +219,8 @@ def fit(
             delta=delta,
             side=side,
             tails=tails_in(tails),
+            risk=risk_in(risk, risk_cap, level, tails),
+            distribution=distribution,
             preset=preset_in(preset),
             random_state=seed,
             device=device,
@@ -173,6 +229,9 @@ def fit(
             y_min=y_min,
             y_max=y_max,
             integer=integer,
+            calibration=calibration,
+            **({} if folds is None else {"folds": folds}),
+            targets=None if len(target) == 1 else "each" if each_target else "joint",
             **of_groups,
         )
 
@@ -183,9 +242,11 @@ def fit(
     several = {"--drop": dropped, "--split-by": keys, "--group": groups.columns}
     named = [(report_by, "--report-by"), (weight, "--weight"), (time, "--time")]
     named += [(name, option) for option, names in several.items() for name in names]
-    need_roles(target, named, disk.names, disk.label)
-    features = [name for name in disk.names if name not in {*dropped, target, weight}]
-    need_no_copy(target, features, disk.label)
+    for name in target:
+        need_roles(name, named, disk.names, disk.label)
+    features = [name for name in disk.names if name not in {*dropped, *target, weight}]
+    for name in target:
+        need_no_copy(name, features, disk.label)
     if not features:
         raise ValueError(f"{disk.label} has no columns besides the target. Add columns to learn from, or drop fewer.")
     groups.need_among(features)
@@ -198,9 +259,11 @@ def fit(
     if weight is not None:
         rows.numbers(weight)  # whichever part a row would fall into, its weight must be one
     if time is not None and not split_by_time:
-        speaker.note(IN_TIME)
+        speaker.note(IN_TIME if calibration == "split" else f"{IN_TIME} Also use --calibration split.")
     if split_by_time:  # a column that the model does not see is brought apart
         model.split_by_time = str(time) if time in features else True
+    if check is None:  # test rows cannot judge what cross-validation promises
+        check = CHECK if calibration == "split" else 0.0
     parts = split(rows, model, check, seed, speaker)
     seconds = train(model, parts, speaker)
     about = {"source": visible(disk.label), "dropped": dropped, "seed": seed, "seconds": seconds}

@@ -20,7 +20,24 @@ def methods_like(incomplete: str) -> list[str]:
 
 
 TablePaths = Annotated[list[str], typer.Argument(metavar="TABLE...", help=TABLES, rich_help_panel=DATA)]
-Target = Annotated[str, typer.Option("--target", "-t", metavar="COL", help="Column to predict.", rich_help_panel=DATA)]
+Target = Annotated[
+    list[str],
+    typer.Option(
+        "--target",
+        "-t",
+        metavar="COL",
+        help="Column to predict. Repeat the option for several targets: the promise is then about all of them at once.",
+        rich_help_panel=DATA,
+    ),
+]
+EachTarget = Annotated[
+    bool,
+    typer.Option(
+        "--each-target",
+        help="With several targets: a promise for each of them, in place of one for all at once.",
+        rich_help_panel=PROMISE,
+    ),
+]
 Drop = Annotated[
     list[str] | None,
     typer.Option(
@@ -98,6 +115,52 @@ Tails = Annotated[
         rich_help_panel=PROMISE,
     ),
 ]
+RiskLimit = Annotated[
+    float | None,
+    typer.Option(
+        "--risk",
+        metavar="NUMBER",
+        help="In place of a level: the largest mean distance of new values from their intervals. It has the unit of "
+        "the target, and a value inside counts 0. Needs --risk-cap.",
+        rich_help_panel=PROMISE,
+    ),
+]
+RiskCap = Annotated[
+    float | None,
+    typer.Option(
+        "--risk-cap",
+        metavar="NUMBER",
+        help="With --risk: the most that the distance of a single value counts.",
+        rich_help_panel=PROMISE,
+    ),
+]
+Distribution = Annotated[
+    bool,
+    typer.Option(
+        "--distribution",
+        help="Learn many quantiles. guardband predict --quantiles and --above are then sharper.",
+        rich_help_panel=PROMISE,
+    ),
+]
+Calibration = Annotated[
+    str,
+    typer.Option(
+        metavar="split|cv+|cv-minmax",
+        help="How rows calibrate. split holds some out. cv+ trains and calibrates on all rows, by cross-validation. "
+        "Use it for tables of a few hundred rows: it predicts better, but less is promised. cv-minmax promises more.",
+        rich_help_panel=PROMISE,
+    ),
+]
+Folds = Annotated[
+    int | None,
+    typer.Option(
+        metavar="NUMBER",
+        min=2,
+        help="With cv+ and cv-minmax: the number of folds.",
+        show_default="8",
+        rich_help_panel=PROMISE,
+    ),
+]
 ForTarget = Annotated[
     str | None,
     typer.Option(
@@ -133,12 +196,13 @@ SplitByTime = Annotated[
     ),
 ]
 Check = Annotated[
-    float,
+    float | None,
     typer.Option(
         metavar="SHARE",
         min=0,
         max=0.9,
         help="Share of rows to set aside as test rows. They check the promise. Use 0 for none.",
+        show_default="0.1, and 0 with --calibration cv+",
         rich_help_panel=PROMISE,
     ),
 ]

@@ -20,6 +20,7 @@ from guardband.cli.help import WIDTH
 from guardband.cli.labelled import Labelled
 from guardband.cli.provenance import with_origin
 from guardband.cli.sample import SampleRow, sample_of, sample_table
+from guardband.cli.several_words import tell_targets
 from guardband.doors.model_file import save
 from guardband.doors.table import IntervalRegressor
 from guardband.report.document import document
@@ -29,9 +30,11 @@ from guardband.words import level_name
 
 if TYPE_CHECKING:
     from guardband.audit.evidence import Evidence
+    from guardband.audit.verdict import Reason
 
 SHOWN_COLUMNS = 3
 ROWS_TO_LOOK_AT = 10_000
+NO_LAW: Reason = "no law"
 BELOW_ZERO = (
     "No target is negative, but {} of {} intervals begin below 0. If the target cannot be negative, add --y-min 0."
 )
@@ -76,11 +79,13 @@ class Result:
                 "calibrated": len(model.fitted_.calibration_prints),
                 "checked": 0 if parts.check is None else parts.check.n,
             }
-            made = document(model, evidence, heading=heading)
+            made = document(model, evidence, heading=heading, response=rows.target)
             made = made if other is None else other.described(made)
             made = with_origin(made, rows, counts, bool(model.split_by_time), about)
-            sample = sample_of(model, checked or parts.fit, worth_showing(rows, SHOWN_COLUMNS))
-            return cls(model, rows, checked, counts, made, sample, _below_zero(model, parts.fit, evidence), other)
+            names = worth_showing(rows, SHOWN_COLUMNS)
+            sample = [] if rows.others else sample_of(model, checked or parts.fit, names)
+            below = None if rows.others else _below_zero(model, parts.fit, evidence)
+            return cls(model, rows, checked, counts, made, sample, below, other)
 
     @property
     def certificate(self) -> Certificate:
@@ -91,7 +96,7 @@ class Result:
     def groups(self) -> list[dict[str, Any]]:
         """What is promised of each group and what test rows say of it, the worst first; none without groups."""
         judged = self.document["audit"]
-        return group_lines(self.document["promised_groups"], [] if judged is None else judged["parts"])
+        return group_lines(self.document["promised_groups"], [] if judged is None else judged.get("parts", []))
 
     def write(self, output: Path, page: Path | None, speaker: Speaker) -> None:
         """Write the model and its page."""
@@ -110,8 +115,12 @@ class Result:
         for doubt in self.model.fitted_.doubts if self.counts["checked"] else ():  # without test rows, fit said so
             if doubt not in self.document["sentence"] + before:
                 speaker.note(doubt)
-        speaker.tell(f"\n{self._sample_title()}")
-        speaker.tell(sample_table(self.sample, speaker.out.width if speaker.out.is_terminal else WIDTH))
+        if self.rows.others:
+            speaker.tell()
+            tell_targets(self.model, self.document, speaker)
+        else:
+            speaker.tell(f"\n{self._sample_title()}")
+            speaker.tell(sample_table(self.sample, speaker.out.width if speaker.out.is_terminal else WIDTH))
         if speaker.verbose:
             speaker.tell(f"{certificate}\n")
             speaker.tell(self._details())
@@ -119,6 +128,9 @@ class Result:
             in_time = self.certificate.in_time if self.certificate.promise.binding else None
             split = "" if in_time is None else f"{in_time.in_words()}\n"
             speaker.tell(f"{certificate.splitlines()[0]}\n{split}")
+        quantiles = self.model.quantile_certificate
+        if quantiles is not None:
+            speaker.tell(f"Quantiles: {quantiles.promise.headline(quantiles.method)}\n")
         tell_groups(self.groups, speaker, None if speaker.verbose else "The page shows them, or add --verbose.")
         if self.proposal is not None:
             speaker.note(f"{self.proposal}\n")
@@ -130,11 +142,12 @@ class Result:
             {
                 "model": str(output),
                 "report": None if page is None else str(page),
-                "target": self.rows.target,
+                "target": list(self.rows.targets) if self.rows.others else self.rows.target,
                 "features": list(self.rows.features),
                 "rows": self.counts,
                 "certificate": self.certificate.to_dict(),
                 "certificate_in_words": certificate,
+                "quantiles": None if quantiles is None else str(quantiles),
                 "groups": self.groups,
                 "verdict": None if self.checked is None else self.document["status"],
                 "sentence": self.document["sentence"],
@@ -150,26 +163,36 @@ class Result:
         if self.checked is None:
             if not any(promise.whole_line):
                 return DONE if self.other is None else self.other.code
-            complain(f"No usable intervals: {promise.counted} are too few for this level. Fit on more rows.")
+            what = "level" if promise.is_of_coverage else "risk"
+            complain(f"No usable intervals: {promise.counted} are too few for this {what}. Fit on more rows.")
             return REFUSED
-        code = exit_code(self.document["status"]) if promise.binding else DONE
+        code = exit_code(self.document["status"]) if self._is_judged else DONE
         if code == REFUSED:
             complain(self.document["sentence"] if speaker.quiet or speaker.as_json else CANNOT_JUDGE)
         return code
 
+    @property
+    def _is_judged(self) -> bool:
+        """Whether test rows could judge the promise, or its intervals are infinite; by its nature they may not."""
+        promise = self.certificate.promise
+        if self.checked is None or not promise.binding:
+            return False
+        return any(promise.whole_line) or self.document["audit"]["reason"] != NO_LAW
+
     def _next(self, output: Path, page: Path | None) -> str:
-        status, binding = self.document["status"], self.certificate.promise.binding
+        status = self.document["status"]
         if status == "broken":
             where = "use guardband audit" if page is None else f"open {page}"
             return f"{where} to see which rows fall outside their intervals."
-        if status == "cannot judge" and binding:
+        if (status == "cannot judge" and self._is_judged) or any(self.certificate.promise.whole_line):
             return "follow the advice in the verdict, and run guardband fit again."
         return f"guardband predict {shlex.quote(str(output))} NEW.csv -o PREDICTIONS.csv"
 
     def _sample_title(self) -> str:
         n, levels = len(self.sample), list(self.sample[0].intervals)
         of = f"the {self.checked.n:,} test rows" if self.checked is not None else "the rows given to fit"
-        intervals = f"their {level_name(levels[0])} intervals" if len(levels) == 1 else "their intervals"
+        has_level = len(levels) == 1 and self.certificate.promise.is_of_coverage
+        intervals = f"their {level_name(levels[0])} intervals" if has_level else "their intervals"
         return f"{n} of {of}, with {intervals}:" if n > 1 else f"1 of {of}, with {intervals}:"
 
     def _details(self) -> Any:

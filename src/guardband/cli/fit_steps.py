@@ -16,9 +16,11 @@ from guardband.cli.labelled import Labelled, read_labelled
 from guardband.data.disk import DiskTable
 from guardband.data.labelled_rows import column_target
 from guardband.data.row_numbers import rows_known_as
+from guardband.data.several_targets import key_of, read_targets
 from guardband.data.split import FEWEST_ROWS
 from guardband.data.table import read_table
 from guardband.data.times import Times
+from guardband.doors.cross_checks import check_crossing, untold_repeats
 from guardband.doors.table import IntervalRegressor
 from guardband.exceptions import DependentRowsWarning
 from guardband.learning.options import FitOptions
@@ -36,13 +38,14 @@ class Parts:
 def asked(method: str, **params: Any) -> IntervalRegressor:
     """Return the model to fit; what cannot be is refused before a large table is read."""
     model = IntervalRegressor(method, **params)
-    FitOptions.of(model.get_params(deep=False))
+    every = model.get_params(deep=False)
+    check_crossing(every, FitOptions.of(every), {})
     return model
 
 
-def read(disk: DiskTable, features: list[str], target: str, speaker: Speaker, **roles: Any) -> Labelled:
+def read(disk: DiskTable, features: list[str], target: list[str], speaker: Speaker, **roles: Any) -> Labelled:
     """Return the rows with a known target, and say what is to be known of their columns."""
-    rows = read_labelled(disk, features, target, speaker, **roles)
+    rows = read_labelled(disk, features, target[0], speaker, others=target[1:], **roles)
     if rows.n < FEWEST_ROWS:
         raise ValueError(
             f"At least {FEWEST_ROWS} rows with a target are needed to train and calibrate, found {rows.n} in "
@@ -64,7 +67,12 @@ def check_target(model: IntervalRegressor, rows: Labelled) -> None:
     """Raise if a target is none that the model can take, whichever part its row would fall into."""
     with rows_known_as(rows.row_numbers), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # fit warns
-        FitOptions.of(model.get_params(deep=False)).target.decided(column_target(rows.y, rows.n))
+        options = FitOptions.of(model.get_params(deep=False))
+        if rows.others:
+            values, names = read_targets(rows.y, rows.n)
+            options.for_targets(names).target.decided(values)
+        else:
+            options.target.decided(column_target(rows.y, rows.n))
 
 
 def split(rows: Labelled, model: IntervalRegressor, check: float, seed: int, speaker: Speaker) -> Parts:
@@ -72,8 +80,9 @@ def split(rows: Labelled, model: IntervalRegressor, check: float, seed: int, spe
     if model.split_by_time:
         return _split_by_time(rows, check)
     with speaker.doing(f"Looking for repeated rows among {rows.n:,}"):
-        response = column_target(rows.y, rows.n)
-        together = model.belonging.entities(read_table(rows.X), rows.X, response, rows.entities)
+        response = key_of(read_targets(rows.y, rows.n)[0]) if rows.others else column_target(rows.y, rows.n)
+        with untold_repeats(model.calibration):
+            together = model.belonging.entities(read_table(rows.X), rows.X, response, rows.entities)
     rows = replace(rows, entities=together)
     count = rows.n if together is None else len(together.every)
     aside = math.floor(check * count)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from guardband.cli.console import Speaker
@@ -11,6 +10,8 @@ from guardband.cli.model_columns import load_for_tables
 from guardband.cli.options import columns_in, need_column, need_roles
 from guardband.cli.provenance import target_of
 from guardband.cli.stream import Inputs
+from guardband.doors.read_once import AnyPath
+from guardband.words import listed
 
 if TYPE_CHECKING:
     from guardband.cli.model_columns import Model
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def read_judged(
-    model_path: Path,
+    model_path: AnyPath,
     disk: DiskTable,
     target: str | None,
     report_by: str | None,
@@ -31,13 +32,27 @@ def read_judged(
     with speaker.loading(f"Loading {model_path}"):
         model = load_for_tables(model_path, device)
     inputs = Inputs.of(model, disk)
-    own = target_of(model_path, target, list(inputs.kinds), disk.names)
+    several = model.calibration_.rule.target_names
+    if several:
+        if target is not None:
+            raise ValueError(f"{model_path} predicts {listed(several)}. Remove --target.")
+        for name in several:
+            need_column(name, disk.names, "the model's targets", disk.label)
+    own = several[0] if several else target_of(model_path, target, list(inputs.kinds), disk.names)
     need_roles(own, ((report_by, "--report-by"), (time, "--time")), disk.names, disk.label)
     fixed = model.belonging.keys
     keys = fixed or tuple(columns_in(split_by, disk.names))
     for name in keys:
         need_column(name, disk.names, "--split-by, as when the model was made" if fixed else "--split-by", disk.label)
     rows = read_labelled(
-        disk, list(inputs.kinds), own, speaker, report_by=report_by, time=time, split_by=keys, kinds=inputs.kinds
+        disk,
+        list(inputs.kinds),
+        own,
+        speaker,
+        report_by=report_by,
+        time=time,
+        split_by=keys,
+        kinds=inputs.kinds,
+        others=several[1:],
     )
     return model, rows

@@ -41,6 +41,13 @@ class Labelled:
     split_by: tuple[str, ...] = ()
     entities: Entities | None = None
     disk: DiskTable | None = None
+    others: tuple[str, ...] = ()
+    """Further targets, if there are several. Of these some may be missing in a row."""
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """All targets."""
+        return (self.target, *self.others)
 
     @property
     def n(self) -> int:
@@ -54,8 +61,8 @@ class Labelled:
 
     @property
     def y(self) -> Any:
-        """The outcome, with its name."""
-        return self._series(self.target)
+        """The outcome, with its name; a table of several."""
+        return self.table.select(list(self.targets)) if self.others else self._series(self.target)
 
     def side(self, name: str | None) -> Any:
         """Return a column beside the features, with its name, or None for none."""
@@ -89,9 +96,13 @@ class Labelled:
     def evidence(self, model: Guarded) -> Evidence:
         """Return these rows with a model's intervals."""
         from guardband.audit.evidence import Evidence
+        from guardband.audit.several import SeveralEvidence
 
         sides = {"group": self.side(self.report_by), "time": self.side(self.time), "entities": self.entities}
         with rows_known_as(self.row_numbers):
+            if self.others:
+                several: Any = SeveralEvidence.of(model, self.X, self.y, row_numbers=self.row_numbers, **sides)
+                return several  # type: ignore[no-any-return]
             return Evidence.of(model, self.X, self.y, row_numbers=self.row_numbers, **sides)
 
     def take(self, rows: Rows) -> Labelled:
@@ -119,6 +130,7 @@ def read_labelled(
     split_by: Sequence[str] = (),
     kinds: dict[str, Kind] | None = None,
     check: Callable[[pa.Table], None] = lambda table: None,
+    others: Sequence[str] = (),
 ) -> Labelled:
     """Return the rows of a file whose outcome is there, and say how many others there are.
 
@@ -127,7 +139,9 @@ def read_labelled(
     """
     import pyarrow as pa
 
-    wanted = list(dict.fromkeys([*features, target, *(name for name in (report_by, time, weight) if name), *split_by]))
+    targets = (target, *others)
+    roles = [name for name in (report_by, time, weight) if name]
+    wanted = list(dict.fromkeys([*features, *targets, *roles, *split_by]))
     with speaker.progress(f"Reading {disk.label}", disk.total, in_bytes=disk.is_text) as advance:
         whole = read_whole(disk, wanted, advance, kinds)
     table = whole.table
@@ -136,20 +150,23 @@ def read_labelled(
         speaker.note(remark)
     if time is not None:
         need_time(table[time], time)
-    outcome = target_numbers(table[target], target, disk)
-    table = table.set_column(table.column_names.index(target), target, outcome)
-    missing = outcome.null_count
-    if missing == table.num_rows:
-        raise ValueError(f"The target {target!r} is missing in every row of {disk.label}. Fill it in.")
+    known = np.zeros(table.num_rows, dtype=bool)
+    for name in targets:
+        outcome = target_numbers(table[name], name, disk)
+        table = table.set_column(table.column_names.index(name), name, outcome)
+        if outcome.null_count == table.num_rows:
+            raise ValueError(f"The target {name!r} is missing in every row of {disk.label}. Fill it in.")
+        known |= np.asarray(outcome.is_valid())
+    missing = int((~known).sum())
     if missing:
-        rows = f"{missing:,} of {table.num_rows:,} rows"
-        speaker.note(f"{rows} are left out because their {target!r} is missing. Fill it in to use them.")
-        table = table.filter(outcome.is_valid())
-    row_numbers = np.flatnonzero(np.asarray(outcome.is_valid())) + 1
+        rows, their = f"{missing:,} of {table.num_rows:,} rows", "' and '".join(targets)
+        speaker.note(f"{rows} are left out because their '{their}' is missing. Fill it in to use them.")
+        table = table.filter(known)
+    row_numbers = np.flatnonzero(known) + 1
     with rows_known_as(row_numbers):
         entities = entities_of_columns(read_table(table.select(list(split_by))).columns) if split_by else None
-    roles = (target, report_by, time, weight, tuple(split_by), entities)
-    return Labelled(pa.table(table), row_numbers, tuple(features), *roles, disk)
+    named = (target, report_by, time, weight, tuple(split_by), entities)
+    return Labelled(pa.table(table), row_numbers, tuple(features), *named, disk, tuple(others))
 
 
 def kinds_of(table: pa.Table) -> dict[str, Kind]:

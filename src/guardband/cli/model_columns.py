@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from guardband.data.kinds import Kind
+from guardband.doors.read_once import AnyPath
 
 if TYPE_CHECKING:
     from guardband.doors.bands import BandCalibrator
@@ -23,6 +23,10 @@ PYTHON_ONLY = {
     "network": (
         "{path} holds a network whose code only Python can bring: gb.load(path, network=...). On the command line, "
         "write its predictions to a table and use `guardband calibrate`."
+    ),
+    "distribution": (
+        "{path} holds a DistributionCalibrator, which only Python uses: gb.load(path). On the command line, use a "
+        "model or a rule."
     ),
     "online": (
         "{path} holds the state of an OnlineCalibrator, which only Python uses: gb.load(path). On the command line, "
@@ -100,7 +104,7 @@ def _weights_of_rule(rule: BandCalibrator) -> str | None:
     return rule.weighting.column
 
 
-def load_for_tables(path: Path, device: str = "auto") -> Model:
+def load_for_tables(path: AnyPath, device: str = "auto") -> Model:
     """Return the model or the rule in a file; what needs code that only Python can bring is refused."""
     from guardband.doors.file_format import read
     from guardband.doors.model_file import load_to_predict

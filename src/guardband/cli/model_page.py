@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, cast
 
 from guardband.audit.guarded import Guarded
 from guardband.bands.certificate import Certificate
 from guardband.cli.console import Speaker
+from guardband.doors.read_once import AnyPath
 
 
-def kept_page(source: Path) -> dict[str, Any]:
+def kept_page(source: AnyPath) -> dict[str, Any]:
     """Return the document that a file keeps, or one of the promise alone; the promise is always the model's own."""
     from guardband.doors.kept_report import read_certificate, read_report
     from guardband.exceptions import ModelFileError
@@ -29,7 +29,7 @@ def kept_page(source: Path) -> dict[str, Any]:
 
 
 def judged_page(
-    source: Path,
+    source: AnyPath,
     tables: list[str],
     sheet: str | None,
     speaker: Speaker,
@@ -46,10 +46,15 @@ def judged_page(
 
     disk = open_tables(paths_in(tables), sheet)
     model, rows = read_judged(source, disk, target, report_by, time, split_by, "auto", speaker)
+    if rows.others and (option := "--report-by" if report_by else "--time" if time else ""):
+        raise ValueError(
+            f"The page of several targets shows no groups. Remove {option}, or use guardband audit {option}, which "
+            "shows them in the terminal."
+        )
     return document(model, rows.evidence(model))
 
 
-def _guarded(source: Path, certificate: Certificate | None) -> Guarded:
+def _guarded(source: AnyPath, certificate: Certificate | None) -> Guarded:
     """Return the model of a file, or as much of it as a page of its promise needs."""
     from guardband.cli.model_columns import PYTHON_ONLY
     from guardband.doors.described import described_model

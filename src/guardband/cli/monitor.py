@@ -10,7 +10,7 @@ import typer
 from guardband.cli.console import Speaker
 from guardband.cli.exit_codes import BROKEN, DONE
 from guardband.cli.help import DATA, OUTPUT, PROMISE
-from guardband.cli.options import TABLES, Device, Json, ModelPath, Quiet, SheetName
+from guardband.cli.options import TABLES, Device, Json, ModelPath, Quiet, SheetName, Trusted
 from guardband.cli.paths import need_model_first, need_writable, page_of_state
 
 STATE = ".monitor"
@@ -71,6 +71,7 @@ def monitor(
             rich_help_panel=DATA,
         ),
     ] = None,
+    trusted: Trusted = None,
     sheet: SheetName = None,
     significance: Annotated[
         float | None,
@@ -142,11 +143,13 @@ def monitor(
         from guardband.cli.monitor_steps import need_something, next_model, open_state, roles_of, write_all
         from guardband.cli.monitor_words import tell_monitor
         from guardband.cli.monitored_rows import read_monitored
+        from guardband.doors.signed_file import trusted_file
 
         speaker.step(f"Loading {model_path}")
-        model = load_for_tables(model_path, device)
+        source = trusted_file(model_path, trusted)
+        model = load_for_tables(source, device)
     own = open_state(state, model, significance)
-    roles = roles_of(model, model_path, disk, target, key, time, split_by or [])
+    roles = roles_of(model, source, disk, target, key, time, split_by or [])
     rows = read_monitored(model, disk, roles, speaker)
     with speaker.doing(f"Judging {rows.n:,} rows"):
         update = rows.update(own)
@@ -155,7 +158,7 @@ def monitor(
     after = None
     if recalibrate is not None and following is not None:
         with speaker.doing("Calibrating on the rows since the change"):
-            after = next_model(own, model, rows, update, (model_path, state), (recalibrate, following))
+            after = next_model(own, model, rows, update, (source, state), (recalibrate, following))
     with speaker.doing("Writing"):
         write_all(own, state, page, after)
     options = {"--target": target, "--key": key, "--time": time, "--split-by": split_by, "--sheet": sheet}

@@ -15,6 +15,7 @@ from guardband.cli.provenance import target_of
 from guardband.cli.recalibrated import recalibrated_after_alarm, rows_since_change
 from guardband.doors.model_file import save
 from guardband.doors.monitor import Monitor
+from guardband.doors.read_once import AnyPath
 
 if TYPE_CHECKING:
     from guardband.cli.model_columns import Model
@@ -51,7 +52,7 @@ def open_state(path: Path, model: Model, significance: float | None) -> Monitor:
 
 def roles_of(
     model: Model,
-    model_path: Path,
+    model_path: AnyPath,
     disk: DiskTable,
     target: str | None,
     key: str | None,
@@ -86,7 +87,7 @@ def next_model(
     model: Model,
     rows: MonitoredRows,
     update: Update,
-    sources: tuple[Path, Path],
+    sources: tuple[AnyPath, Path],
     places: tuple[Path, Path],
 ) -> NextModel:
     """Return the model that follows after an alarm; ``sources`` and ``places`` are files of a model and its state."""

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import difflib
+import math
 import re
 import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from guardband.cli.help import DATA, OUTPUT, TRAINING
 from guardband.words import listed
+
+if TYPE_CHECKING:
+    from guardband.bands.risk import Risk
 
 Quiet = Annotated[
     bool,
@@ -44,6 +48,17 @@ SheetName = Annotated[
 ModelPath = Annotated[
     Path, typer.Argument(metavar="MODEL", help="Model file that guardband fit wrote.", rich_help_panel=DATA)
 ]
+Trusted = Annotated[
+    Path | None,
+    typer.Option(
+        "--trusted",
+        metavar="KEY",
+        help="Public key of whoever must have signed the model. Any other model is refused. The signature is the file "
+        "MODEL.sig.",
+        show_default="no signature is checked",
+        rich_help_panel=DATA,
+    ),
+]
 Title = Annotated[
     str | None,
     typer.Option(
@@ -53,7 +68,11 @@ Title = Annotated[
 Author = Annotated[str | None, typer.Option(metavar="NAME", help="Who made the page.", rich_help_panel=OUTPUT)]
 Unit = Annotated[
     str | None,
-    typer.Option(metavar="UNIT", help="Unit of the target on the page, such as EUR.", rich_help_panel=OUTPUT),
+    typer.Option(
+        metavar="UNIT",
+        help="Unit of the target on the page, such as EUR, or of several targets: EUR,days.",
+        rich_help_panel=OUTPUT,
+    ),
 ]
 TABLES = (
     "CSV (also .gz or .zip), Parquet, Arrow or Excel. Several files make one table. Use - for CSV on standard input."
@@ -111,6 +130,24 @@ def tails_in(given: str | None) -> tuple[float, float] | None:
     return low, high
 
 
+def risk_in(limit: float | None, cap: float | None, level: object = None, tails: object = None) -> Risk | None:
+    """Return the risk that ``--risk`` and ``--risk-cap`` ask for, None if they ask for none."""
+    if limit is None and cap is None:
+        return None
+    if limit is None or cap is None:
+        lacking, given = ("--risk", "--risk-cap") if limit is None else ("--risk-cap", "--risk")
+        raise ValueError(f"{given} needs {lacking}. Write --risk 5 --risk-cap 100, in the unit of the target.")
+    for name, other in (("--level", level), ("--tails", tails)):
+        if other:
+            raise ValueError(f"--risk and {name} exclude each other. Remove one of them.")
+    for option, value in (("--risk", limit), ("--risk-cap", cap)):
+        if not 0 < value < math.inf:
+            raise ValueError(f"{option} must be a positive number, found {value:g}. Give it in the unit of the target.")
+    from guardband.bands.risk import Risk
+
+    return Risk(limit, cap)
+
+
 def preset_in(text: str) -> str | float:
     """Return a preset by name, or a number of seconds."""
     try:
@@ -153,6 +190,10 @@ def need_column(name: str, names: Sequence[str], what: str, label: str) -> None:
     """Raise if a table has no such column, with the names that come near."""
     if name in names:
         return
+    parts = names_in([name])
+    if what == "--target" and len(parts) > 1 and set(parts) <= set(names):
+        hint = f"For several targets, repeat the option: {' '.join(f'--target {shlex.quote(own)}' for own in parts)}."
+        raise ValueError(f"{label} has no column {name!r} for {what}. {hint}")
     near = close_names(name, names)
     hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else f"Its columns are {listed(names, 10)}."
     raise ValueError(f"{label} has no column {name!r} for {what}. {hint}")

@@ -28,6 +28,12 @@ def need_writable(outputs: Sequence[Path | None], inputs: Sequence[str | Path]) 
         _need_room(path)
 
 
+def need_no_link(path: Path, otherwise: str) -> None:
+    """Raise if a file that nobody named is a link: a folder may come from a stranger, and lead to any file of ours."""
+    if path.is_symlink():
+        raise ValueError(f"{path} is a link, and guardband could overwrite the file behind it. {otherwise}.")
+
+
 def need_model_first(command: str, model: Path, tables: Sequence[str]) -> None:
     """Raise if a table stands where the model must, and the model among the tables."""
     if model.suffix != ENDING and any(path.endswith(ENDING) for path in tables):

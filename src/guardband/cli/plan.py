@@ -12,11 +12,14 @@ from guardband.cli.bars import bars, has_blocks
 from guardband.cli.console import Speaker, table
 from guardband.cli.help import DATA, PROMISE, TRAINING
 from guardband.cli.options import Json, Quiet, tails_in
+from guardband.cli.plan_crossed import crossed, tell_crossed
+from guardband.cli.plan_risk import PlannedCap, PlannedRisk, plan_risk
 from guardband.cli.plan_tails import Tails, needed_by_tails, tell_tails
 from guardband.words import confidence_name, level_name
 
 SIZES = (50, 100, 200, 500, 1000, 2000, 5000, 10_000, 50_000)
 MOST_ROWS = 10**12
+LEVEL = 0.9
 SMALLEST = {"level": 1e-6, "delta": 1e-100, "epsilon": 1e-6}
 """Beyond these, floating point cannot tell the numbers of rows apart that a law asks for."""
 
@@ -67,8 +70,11 @@ def plan(
         ),
     ] = None,
     level: Annotated[
-        float, typer.Option(metavar="LEVEL", help="Confidence level of the intervals.", rich_help_panel=PROMISE)
-    ] = 0.9,
+        float | None,
+        typer.Option(
+            metavar="LEVEL", help="Confidence level of the intervals.", show_default="0.9", rich_help_panel=PROMISE
+        ),
+    ] = None,
     delta: Annotated[
         float,
         typer.Option(
@@ -115,6 +121,8 @@ def plan(
         ),
     ] = None,
     tails: Tails = None,
+    risk: PlannedRisk = None,
+    risk_cap: PlannedCap = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -131,6 +139,8 @@ def plan(
     `guardband plan --level 0.9 --rows 1000`
 
     `guardband plan --level 0.9 --groups 12 --smallest-share 0.02`
+
+    `guardband plan --risk 5 --risk-cap 100`
     """
     speaker = Speaker(quiet, as_json)
     for (what, least), value in zip(SMALLEST.items(), (level, delta, epsilon), strict=True):
@@ -141,11 +151,18 @@ def plan(
             f"--smallest-share must be above 0 and at most 1, and goes with --groups, found {smallest_share:g}. Use a "
             "number such as 0.05, or remove it."
         )
+    sizes = sorted(set(rows)) if rows else list(SIZES)
+    levels = (("--level", level), ("--tails", tails), ("--groups", groups), ("--epsilon", epsilon))
+    given = [option for option, own in levels if own is not None]
+    if given and risk is not None:
+        raise ValueError(f"--risk takes the place of a level. Remove {' and '.join(given)}, or remove --risk.")
+    if plan_risk(risk, risk_cap, delta, sizes, speaker):
+        return
+    level = LEVEL if level is None else level
     needs = needed(level, delta, epsilon, candidates)
     of_groups = needed_by_groups(level, delta, epsilon, groups, smallest_share) if groups else []
     shares = tails_in(tails)
     of_tails = needed_by_tails(*shares, delta) if shares else []
-    sizes = sorted(set(rows)) if rows else list(SIZES)
     promises = [promise for n in sizes for promise in promised(level, delta, n)]
     percent, sure = level_name(level), confidence_name(delta)
     if epsilon is not None or not rows:
@@ -186,6 +203,8 @@ def plan(
     pac = [own for own in promises if own.guarantee == "pac"]
     speaker.tell(f"Width of intervals with guarantee pac ({sure} sure of at least {percent}), by calibration rows:")
     speaker.tell(bars([(f"{own.rows:,}", own.length) for own in pac], ascii_only=not has_blocks()))
+    of_tables = crossed(level, sizes)
+    tell_crossed(of_tables, level, speaker)
     speaker.tell_json(
         {
             "level": level,
@@ -199,6 +218,7 @@ def plan(
             "tail_needs": of_tails,
             "group_needs": [asdict(need) for need in of_groups],
             "promises": [asdict(own) for own in promises],
+            "cross_validation": [asdict(own) for own in of_tables],
         }
     )
 

@@ -12,12 +12,13 @@ import typer
 
 from guardband.cli.console import Speaker
 from guardband.cli.help import DATA, OUTPUT, PROMISE
-from guardband.cli.options import TABLES, Device, Json, ModelPath, Quiet, SheetName, levels_in
+from guardband.cli.options import TABLES, Device, Json, ModelPath, Quiet, SheetName, Trusted, levels_in
 from guardband.cli.paths import need_model_first, need_writable
 from guardband.words import listed
 
 if TYPE_CHECKING:
     from guardband.cli.model_columns import Model
+    from guardband.cli.stated_columns import StatedColumns
     from guardband.cli.stream import Inputs
     from guardband.data.disk import DiskTable
     from guardband.data.unlike import Unlike
@@ -28,6 +29,7 @@ def predict(
     table_paths: Annotated[
         list[str], typer.Argument(metavar="TABLE...", help=f"Rows to predict. {TABLES}", rich_help_panel=DATA)
     ],
+    trusted: Trusted = None,
     sheet: SheetName = None,
     level: Annotated[
         list[str] | None,
@@ -36,6 +38,26 @@ def predict(
             help="Other confidence levels: 0.8,0.9.",
             show_default="the model's own",
             rich_help_panel=PROMISE,
+        ),
+    ] = None,
+    quantiles: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="LEVELS",
+            help="Add calibrated quantiles at these levels: 0.05,0.5,0.95.",
+            rich_help_panel=PROMISE,
+        ),
+    ] = None,
+    above: Annotated[
+        float | None,
+        typer.Option(
+            metavar="NUMBER", help="Add the probability that a row exceeds this value.", rich_help_panel=PROMISE
+        ),
+    ] = None,
+    below: Annotated[
+        float | None,
+        typer.Option(
+            metavar="NUMBER", help="Add the probability that a row stays below this value.", rich_help_panel=PROMISE
         ),
     ] = None,
     device: Device = "auto",
@@ -83,10 +105,13 @@ def predict(
 
     `guardband predict sales.guardband part-*.parquet -o out.parquet`
 
+    `guardband predict sales.guardband new.csv -o out.csv --quantiles 0.05,0.5,0.95 --above 300000`
+
     `zcat new.csv.gz | guardband predict sales.guardband - > out.csv`
     """
     speaker = Speaker(quiet, as_json)
     with speaker.doing("Starting"):
+        from guardband.cli.stated_columns import StatedColumns
         from guardband.cli.stream import Inputs
         from guardband.data.disk import LATIN
         from guardband.data.files import STANDARD
@@ -98,6 +123,7 @@ def predict(
         raise ValueError("--json and the table cannot both go to standard output. Write the table to a file with -o.")
     if no_formulas and not ending.startswith(".csv"):
         raise ValueError(f"--no-formulas works for CSV only, and {output} is not CSV. Remove --no-formulas.")
+    stated = StatedColumns.of(quantiles, above, below)
     place = None if output == STANDARD else Path(output)
     need_model_first("predict", model_path, table_paths)
     paths = paths_in(table_paths)
@@ -105,9 +131,11 @@ def predict(
     disk = open_tables(paths, sheet)
     with speaker.loading("Loading PyTorch"):
         from guardband.cli.model_columns import load_for_tables
+        from guardband.doors.signed_file import trusted_file
 
         speaker.step(f"Loading {model_path}")
-        model = load_for_tables(model_path, device)
+        model = load_for_tables(trusted_file(model_path, trusted), device)
+    stated.need(model)
     inputs = Inputs.of(model, disk)
     if disk.dialect is not None and disk.dialect.is_latin:
         reads = LATIN.replace("Latin-1.", "Latin-1 and writes UTF-8.") if ending.startswith(".csv") else LATIN
@@ -120,10 +148,15 @@ def predict(
         speaker.note(f"The model does not use {some} of the table: {listed(inputs.extra)}. The output keeps {them}.")
     began = time.monotonic()
     levels = levels_in(level) if level else None
-    found, added = _write(model, disk, inputs, levels, unlike, place, ending, no_formulas, speaker)
+    found, added = _write(model, disk, inputs, levels, unlike, stated, place, ending, no_formulas, speaker)
     seconds = time.monotonic() - began
     if place is not None:
         speaker.note(f"Predicted {found.n:,} rows in {seconds:.1f} s. {place} has the new columns {', '.join(added)}.")
+    promises, too_few = stated.promises(model), stated.too_few(model)
+    for name, words in promises.items():
+        speaker.note(f"{name}: {words}")
+    if too_few is not None:
+        speaker.warn(too_few)
     if found.count:
         speaker.warn(found.in_words(disk.place))
     speaker.tell_json(
@@ -131,6 +164,7 @@ def predict(
             "output": output,
             "rows": found.n,
             "added": added,
+            "promises": promises,
             "extra": list(inputs.extra),
             "unlike": found.to_dict(),
             "seconds": seconds,
@@ -144,6 +178,7 @@ def _write(
     inputs: Inputs,
     level: Any,
     marks_unlike: bool,
+    stated: StatedColumns,
     place: Path | None,
     ending: str,
     no_formulas: bool,
@@ -169,7 +204,7 @@ def _write(
             open_writer(path, ending, separator, no_formulas, decimal_comma) as writer,
             shown.progress("Predicting", disk.total, in_bytes=disk.is_text) as advance,
         ):
-            for until, done in predict_into(writer, model, disk, inputs, level, marks_unlike):
+            for until, done in predict_into(writer, model, disk, inputs, level, marks_unlike, stated):
                 found = until
                 advance(done)
                 if path is None:

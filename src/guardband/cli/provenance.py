@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from guardband.words import listed
 
 if TYPE_CHECKING:
     from guardband.cli.labelled import Labelled
+    from guardband.doors.read_once import AnyPath
 
 ORIGIN = "origin"
 
@@ -19,7 +19,7 @@ def with_origin(
 ) -> dict[str, Any]:
     """Return a document that also says which table, columns and rows the model was fitted on."""
     origin = {
-        "target": rows.target,
+        "target": list(rows.targets) if rows.others else rows.target,
         "report_by": rows.report_by,
         "time": rows.time,
         "weight": rows.weight,
@@ -28,16 +28,17 @@ def with_origin(
         "split": "by time" if by_time else "at random",
         **about,
     }
+    split = "" if counts["trained"] == counts["read"] else f", split {origin['split']}"
     fitted = [
         ["Table", about["source"]],
-        ["Rows with a target", f"{counts['read']:,}, split {origin['split']}"],
+        ["Rows with a target", f"{counts['read']:,}{split}"],
         *document["fitted"],
         ["Seconds of training", f"{about['seconds']:g}"],
     ]
     return document | {"fitted": fitted, ORIGIN: origin}
 
 
-def origin_of(model_path: Path) -> dict[str, Any]:
+def origin_of(model_path: AnyPath) -> dict[str, Any]:
     """Return what a model's file says of its origin: nothing if it is not what a file can hold, whoever wrote it."""
     from guardband.doors.kept_report import read_report
 
@@ -49,7 +50,7 @@ def origin_of(model_path: Path) -> dict[str, Any]:
     return kept if isinstance(kept, dict) else {}
 
 
-def target_of(model_path: Path, given: str | None, features: list[str], names: tuple[str, ...]) -> str:
+def target_of(model_path: AnyPath, given: str | None, features: list[str], names: tuple[str, ...]) -> str:
     """Return the column that a model predicts: as given, as kept in its file, or the only one that it could be."""
     if given is not None:
         return given

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from guardband.cli.model_columns import calibrate_again
 from guardband.cli.provenance import ORIGIN, origin_of
+from guardband.doors.read_once import AnyPath
 from guardband.exceptions import InsufficientCalibrationWarning
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class CalibrationRows(Protocol):
         """The columns that say so."""
 
 
-def recalibrated(model: Model, rows: CalibrationRows, source: Path) -> tuple[Model, dict[str, Any]]:
+def recalibrated(model: Model, rows: CalibrationRows, source: AnyPath) -> tuple[Model, dict[str, Any]]:
     """Return the model calibrated on these rows, and the document to save it with: unchecked, of the same origin."""
     from guardband.report.document import document
 
@@ -77,7 +77,7 @@ def rows_since_change(monitor: Monitor, rows: MonitoredRows, update: Update) -> 
     return rows.take(chosen)
 
 
-def recalibrated_after_alarm(model: Model, rows: MonitoredRows, source: Path) -> tuple[Model, dict[str, Any]]:
+def recalibrated_after_alarm(model: Model, rows: MonitoredRows, source: AnyPath) -> tuple[Model, dict[str, Any]]:
     """Return the model calibrated on rows since a change, with its document; refuse if intervals would be infinite."""
     from guardband.audit.verdict import rows_needed
 

@@ -10,8 +10,8 @@ import typer
 
 from guardband.cli.console import Speaker
 from guardband.cli.help import DATA, OUTPUT
-from guardband.cli.options import TABLES, Author, Json, Quiet, SheetName, Title, Unit
-from guardband.cli.paths import make_folder, need_writable
+from guardband.cli.options import TABLES, Author, Json, Quiet, SheetName, Title, Trusted, Unit
+from guardband.cli.paths import make_folder, need_no_link, need_writable
 
 
 def report(
@@ -71,6 +71,7 @@ def report(
             rich_help_panel=DATA,
         ),
     ] = None,
+    trusted: Trusted = None,
     sheet: SheetName = None,
     title: Title = None,
     author: Author = None,
@@ -92,6 +93,8 @@ def report(
     speaker = Speaker(quiet, as_json)
     with speaker.doing(f"Loading {source}"):
         from guardband.cli.model_page import judged_page, kept_page
+        from guardband.doors.signed_file import trusted_file
+        from guardband.report.heading import units_of
 
     tables = table_paths or []
     roles: dict[str, Any] = {"target": target, "report_by": report_by, "time": time, "split_by": split_by or []}
@@ -102,14 +105,19 @@ def report(
     if source.is_dir():
         if tables:
             raise ValueError(f"{source} is a folder of a reproduction, and needs no table. Remove {tables[0]}.")
+        if trusted is not None:
+            raise ValueError(f"--trusted is about a model, and {source} is a folder. Remove --trusted.")
         with speaker.doing(f"Loading {source}"):
             page, drawn = _of_run(source, output, figures)
     else:
+        file = trusted_file(source, trusted)
         if tables:
-            shown = judged_page(source, tables, sheet, speaker, **roles) | heading
+            shown = judged_page(file, tables, sheet, speaker, **roles) | heading
         else:
             with speaker.loading(f"Loading {source}"):
-                shown = kept_page(source) | heading
+                shown = kept_page(file) | heading
+        if shown.get("several"):
+            units_of(unit or "", len(shown["several"]))
         with speaker.doing("Writing"):
             page, drawn = _of_model(source, shown, output, figures, tables)
         if tables:
@@ -127,7 +135,7 @@ def _of_model(
 
     page, drawn = output or source.with_suffix(".html"), []
     if output is None:
-        _need_no_link(page, "Name the page with -o")
+        need_no_link(page, "Name the page with -o")
     need_writable((page,), (source, *tables))
     if figures is not None:
         from guardband.report.figures import write_figures
@@ -148,7 +156,7 @@ def _of_run(source: Path, output: Path | None, figures: Path | None) -> tuple[Pa
         raise ValueError(f"{source} has no run.json. Name a folder that `guardband reproduce` wrote, or a model file.")
     need_writable((output,), (source / "run.json",))
     for path in sorted(source.rglob("*")):
-        _need_no_link(path, "Replace it with the file itself")
+        need_no_link(path, "Replace it with the file itself")
     if figures is not None:
         make_folder(figures)
     Folder(source).about()
@@ -166,9 +174,3 @@ def _of_run(source: Path, output: Path | None, figures: Path | None) -> tuple[Pa
         for path in drawn:
             shutil.copyfile(source / "figures" / path.name, path)
     return output or page, drawn
-
-
-def _need_no_link(path: Path, otherwise: str) -> None:
-    """Raise if a file that nobody named is a link: a folder may come from a stranger, and lead to any file of ours."""
-    if path.is_symlink():
-        raise ValueError(f"{path} is a link, and guardband could overwrite the file behind it. {otherwise}.")

@@ -48,8 +48,7 @@ def sample_of(model: Model, rows: Labelled, names: Sequence[str]) -> list[Sample
     bands = model.intervals_of(model.read_rows(few.X))
     true_values = few.y.to_list()
     lower, upper = bands.per_level()
-    level = bands.confidence_level
-    levels = level if isinstance(level, tuple) else (level,)
+    levels = bands.levels
     return [
         SampleRow(
             {name: few.table[name][i].as_py() for name in names},

@@ -10,6 +10,7 @@ import numpy as np
 
 from guardband.cli.model_columns import ModelColumns
 from guardband.cli.options import close_names
+from guardband.cli.stated_columns import NOTHING_MORE, StatedColumns
 from guardband.data.disk import DiskTable, typed
 from guardband.data.kinds import Kind
 from guardband.data.row_numbers import rows_known_as
@@ -93,12 +94,18 @@ def read_rows(model: Model, disk: DiskTable) -> Any:
 
 
 def predict_into(
-    writer: Writer, model: Model, disk: DiskTable, inputs: Inputs, level: Any, marks_unlike: bool = False
+    writer: Writer,
+    model: Model,
+    disk: DiskTable,
+    inputs: Inputs,
+    level: Any,
+    marks_unlike: bool = False,
+    stated: StatedColumns = NOTHING_MORE,
 ) -> Iterator[tuple[Unlike, int]]:
     """Write every row with its interval; yield after each batch how unlike the rows so far are, and how much is done.
 
     Columns keep what they say: those of a CSV are text in every format, as their cells are written.
-    ``marks_unlike`` adds a column of what is unlike the training rows.
+    ``marks_unlike`` adds a column of what is unlike the training rows, and ``stated`` those of quantiles.
     """
     named = ModelColumns.of(model).named
     calibrated, seen = model.calibration_.at(level, None), getattr(model.fitted_, "seen", None)
@@ -110,23 +117,24 @@ def predict_into(
         with rows_known_as(np.arange(until.n + 1, until.n + len(batch) + 1)):
             table = model.read_rows(X if named else matrix(X), to_predict=True)
             bands = model.intervals_of(table, calibrated)
+            more = stated.of_rows(model, table)
         found = Unlike(len(batch))
         if seen is not None:
             found, columns = seen.compare(table, until.n + 1)
             bands = replace(bands, unlike_columns=columns)
         until += found
         with disk.reading():
-            joined = _joined(batch, bands, disk, marks_unlike)
+            joined = _joined(batch, bands, disk, marks_unlike, more)
         writer.write(joined)
         yield until, done
 
 
-def _joined(batch: Any, bands: Any, disk: DiskTable, marks_unlike: bool) -> pa.Table:
+def _joined(batch: Any, bands: Any, disk: DiskTable, marks_unlike: bool, more: dict[str, Any]) -> pa.Table:
     import pyarrow as pa
 
     given = [as_text(column) for column in batch.columns] if disk.is_text else batch.columns
     columns = dict(zip(batch.schema.names, given, strict=True))
-    added = replace(bands, input_names=tuple(columns)).columns(marks_unlike)
+    added = replace(bands, input_names=tuple(columns)).columns(marks_unlike) | more
     twice = [name for name in added if name in columns]
     if twice:
         raise ValueError(

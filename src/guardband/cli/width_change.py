@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from guardband.words import level_name
 
 if TYPE_CHECKING:
@@ -18,7 +16,7 @@ MANY_TIMES = 2
 
 def width_change(before: Intervals, now: Intervals) -> str:
     """Return one sentence on the mean width at each level; nothing if there is no finite width to compare."""
-    levels = np.atleast_1d(before.confidence_level).tolist()
+    levels = before.levels
     changes = [_change(*means) for means in zip(_means(before), _means(now), strict=True)]
     if len(set(changes)) == 1:
         return f"Intervals are now {changes[0]}." if changes[0] else ""

@@ -15,15 +15,15 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from guardband.data.group_sets import MOST_GROUPS, Sets, codes_of, sets_of
+from guardband.bands.numbered_groups import NumberedGroups
+from guardband.data.group_labels import columns_of_labels, numbered_labels, unnamed_columns
+from guardband.data.group_sets import MOST_GROUPS, codes_of, flags_of, sets_of
 from guardband.data.kinds import Kind
 from guardband.data.table import (
     Column,
     Table,
-    as_array,
     categories_from,
     column_named,
-    is_frame,
     numbers_from,
     read_table,
     take_columns,
@@ -152,13 +152,21 @@ class Grouping:
         """Return the groups of rows by labels that were brought for them."""
         if self._are_flags(values, n_rows) and self.width < MANY_GROUPS:
             return codes_of(values)
-        return self.of(columns_of_labels(values, n_rows))
+        numbered = self._numbered(values, n_rows)
+        return self.of(columns_of_labels(values, n_rows)) if numbered is None else numbered.of_rows()
 
-    def of_new_labels(self, values: Any, n_rows: int) -> Codes | Sets:
-        """Return the same, as sets if there are more rows than sets that they could have."""
+    def of_new_labels(self, values: Any, n_rows: int) -> Codes | NumberedGroups:
+        """Return the same by one number for each row, if there are more rows than numbers that they could have."""
         if self._are_flags(values, n_rows) and self.width <= MOST_GROUPS and n_rows > 2**self.width:
-            return sets_of(values)
-        return self.of_labels(values, n_rows)
+            every = flags_of(np.arange(2**self.width, dtype=np.uint32), self.width)
+            return NumberedGroups(sets_of(values), codes_of(every))
+        numbered = self._numbered(values, n_rows)
+        return self.of_labels(values, n_rows) if numbered is None else numbered
+
+    def _numbered(self, values: Any, n_rows: int) -> NumberedGroups | None:
+        """Return the groups of labels that are small whole numbers; each combination of them is looked at once."""
+        found = numbered_labels(values, n_rows)
+        return None if found is None else NumberedGroups(found[0], self.of(found[1]))
 
     def _are_flags(self, values: Any, n_rows: int) -> bool:
         """Return whether labels are truth values, one for each row and group, as numpy keeps them in one run."""
@@ -258,32 +266,6 @@ def group_names(by: Any) -> list[str]:
     if not names or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
         raise ValueError(f"groups must be the name of a column, several names, or a function of X, found {by!r}.")
     return names
-
-
-def unnamed_columns(count: int) -> list[str]:
-    """Return what columns of labels are called that have no names."""
-    return [f"group {j + 1}" for j in range(count)]
-
-
-def columns_of_labels(values: Any, n_rows: int) -> list[Column]:
-    """Return labels ``(n,)``, or several for each row ``(n, J)``, as columns."""
-    if isinstance(values, Mapping) or values is None:
-        raise TypeError(f"groups must be one label for each row, or a table of them, found {type(values).__name__}.")
-    framed = is_frame(values)
-    array = values if framed else as_array(values)
-    shape = array.shape
-    if shape[:1] != (n_rows,) or len(shape) > 2 or 0 in shape[1:]:
-        raise ValueError(f"groups must have one label for each of {n_rows:,} rows, found shape {tuple(shape)}.")
-    if len(shape) == 1:
-        (column,) = read_table(array.reshape(-1, 1)).columns
-        return [replace(column, name=str(getattr(values, "name", None) or "group"))]
-    if not framed and array.dtype == bool and array.shape[1] > 1:
-        return [Column(name, array[:, j], "boolean") for j, name in enumerate(unnamed_columns(array.shape[1]))]
-    columns = list(read_table(array).columns)
-    if not framed:
-        names = unnamed_columns(len(columns))
-        columns = [replace(column, name=name) for column, name in zip(columns, names, strict=True)]
-    return columns
 
 
 def _learn(column: Column, bins: int, missing: bool, least: int, may_bin: bool) -> GroupColumn:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -13,6 +14,7 @@ from guardband.bands.predicted import Context
 from guardband.data.entities import Entities, SplitBy, entities_from, entities_of_labels
 from guardband.data.fingerprint import Prints, fingerprints
 from guardband.data.repeats import RepeatRule, repeats_in
+from guardband.data.several_targets import key_of, read_targets
 from guardband.data.table import Table, as_array, take_rows
 from guardband.data.target import read_target
 from guardband.data.times import Times
@@ -26,6 +28,7 @@ Rows = NDArray[np.intp]
 class LabelledRows:
     """Rows whose target is known. ``X`` is what the user gave, and ``table`` what was read of it.
 
+    With q targets y is ``(n, q)``, NaN where one of a row's targets is missing, and ``targets`` are their names.
     Rows that belong together have the same label in ``entities``, None if all rows stand alone. ``times`` says when
     they came, if that is known.
     """
@@ -36,6 +39,7 @@ class LabelledRows:
     weight: Array | None = None
     entities: Entities | None = None
     times: Times | None = None
+    targets: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -46,11 +50,19 @@ class LabelledRows:
         weight: Array | None = None,
         entities: Entities | None = None,
         times: Times | None = None,
+        several: Sequence[str] | None = None,
     ) -> LabelledRows:
-        """Return the rows whose target is known; others are counted in a warning."""
-        target = column_target(y, table.n_rows, may_miss=True)
-        rows = cls(X, table, target, weight, entities, times)
-        known = np.flatnonzero(~np.isnan(target))
+        """Return the rows whose target is known; others are counted in a warning.
+
+        ``several`` are the names of targets if there are several, none if y says them. Rows with some of them stay.
+        """
+        names: tuple[str, ...] = ()
+        if several is None:
+            target = column_target(y, table.n_rows, may_miss=True)
+        else:
+            target, names = read_targets(y, table.n_rows, several)
+        rows = cls(X, table, target, weight, entities, times, names)
+        known = np.flatnonzero(~np.isnan(target.reshape(len(target), -1)).all(axis=1))
         missing = table.n_rows - len(known)
         if not missing:
             return rows
@@ -63,6 +75,15 @@ class LabelledRows:
         )
         return replace(rows.take(known), X=take_rows(X, known))
 
+    def complete(self) -> Rows:
+        """Return the rows in which all targets are known."""
+        return np.flatnonzero(~np.isnan(self.y.reshape(self.n, -1)).any(axis=1))
+
+    @property
+    def key(self) -> Array:
+        """One number for each row that says what its targets are: the target itself, or a hash of several."""
+        return self.y if self.y.ndim == 1 else key_of(self.y)
+
     @property
     def n(self) -> int:
         """The number of rows."""
@@ -71,11 +92,11 @@ class LabelledRows:
     @cached_property
     def prints(self) -> Prints:
         """The fingerprint of each row."""
-        return fingerprints(self.table, self.y)
+        return fingerprints(self.table, self.key)
 
     def grouped(self, belonging: Belonging) -> LabelledRows:
         """Return the rows with what they belong to, unless it is known already."""
-        return replace(self, entities=belonging.entities(self.table, self.X, self.y, self.entities))
+        return replace(self, entities=belonging.entities(self.table, self.X, self.key, self.entities))
 
     def take(self, rows: Rows) -> LabelledRows:
         """Return some of the rows; ``X`` stays as it was given."""
@@ -87,6 +108,7 @@ class LabelledRows:
             None if weight is None else weight[rows],
             None if entities is None else entities.take(rows),
             None if times is None else times.take(rows),
+            self.targets,
         )
 
     def known(self, context: Context) -> LabelledRows:
@@ -95,7 +117,7 @@ class LabelledRows:
 
     def one_of_each_entity(self) -> Rows:
         """Return one row of each entity, or all rows if they stand alone."""
-        return np.arange(self.n) if self.entities is None else self.entities.one_row_each(self.y)
+        return np.arange(self.n) if self.entities is None else self.entities.one_row_each(self.key)
 
 
 @dataclass(frozen=True)

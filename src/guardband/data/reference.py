@@ -93,24 +93,33 @@ class CategorySummary:
 
 @dataclass(frozen=True)
 class Reference:
-    """The columns and the target of the training rows, in summary."""
+    """The columns and the target of the training rows, in summary; ``others`` are further targets."""
 
     columns: tuple[NumberSummary | CategorySummary, ...]
     response: NumberSummary
+    others: tuple[NumberSummary, ...] = ()
 
     @classmethod
     def learn(cls, table: Table, y: Array) -> Reference:
-        """Return the summary of the training rows."""
-        return cls(tuple(_summary(column) for column in table.columns), NumberSummary.learn("response", y))
+        """Return the summary of the training rows; of several targets ``(n, q)``, each of the known values."""
+        targets = [own[~np.isnan(own)] for own in y.reshape(len(y), -1).T]
+        first, *others = (NumberSummary.learn("response", own) for own in targets)
+        return cls(tuple(_summary(column) for column in table.columns), first, tuple(others))
+
+    def of_target(self, j: int) -> Reference:
+        """Return the summary with one of several targets."""
+        return Reference(self.columns, (self.response, *self.others)[j])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the reference for JSON."""
-        return asdict(self)
+        own = asdict(self)
+        return own if self.others else {name: value for name, value in own.items() if name != "others"}
 
     @classmethod
     def from_dict(cls, entries: Mapping[str, Any]) -> Reference:
         """Return the reference that ``to_dict`` described."""
-        return cls(tuple(_from_dict(own) for own in entries["columns"]), NumberSummary(**_tuples(entries["response"])))
+        first, *others = (NumberSummary(**_tuples(own)) for own in (entries["response"], *entries.get("others", ())))
+        return cls(tuple(_from_dict(own) for own in entries["columns"]), first, tuple(others))
 
 
 def _summary(column: Column) -> NumberSummary | CategorySummary:

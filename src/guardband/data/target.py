@@ -29,7 +29,10 @@ def read_target(y: Any, n_rows: int, first_row: int = 0, may_miss: bool = False)
     """
     array = as_array(y)
     if array.ndim != 1:
-        raise ValueError(f"y must be one column of shape (n,), found shape {array.shape}.")
+        several = ""
+        if array.ndim == 2 and array.shape[1] > 1:
+            several = ' For several targets, pass targets="joint" to IntervalRegressor or to BandCalibrator.'
+        raise ValueError(f"y must be one column of shape (n,), found shape {array.shape}.{several}")
     if np.iscomplexobj(array):
         raise ValueError("Complex data not supported: y must hold real numbers.")
     try:

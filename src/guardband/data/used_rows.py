@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from guardband.data.entities import Labels
 from guardband.data.fingerprint import Prints
 from guardband.data.reference import Reference
@@ -25,6 +27,11 @@ class UsedRows:
     calibration_entities: Labels | None = None
     repeat_rule: RepeatRule | None = None
     doubts: tuple[str, ...] = ()
+
+    @property
+    def used_prints(self) -> Prints:
+        """Fingerprints of all rows that the model was made from, each row once."""
+        return np.concatenate([self.training_prints, self.calibration_prints])
 
     @property
     def has_labels(self) -> bool:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from guardband.bands.predicted import Predicted, PredictedGaussian, PredictedInterval, PredictedPoint
+from guardband.bands.predicted_several import PredictedSeveral
 from guardband.bands.promise import Side
 from guardband.data.row_numbers import known_as
 from guardband.data.table import LARGEST, Column, Table, as_array, from_tensor, is_frame, numbers_from, read_table
@@ -60,6 +61,8 @@ def brought(
 
 def with_axes(predicted: Predicted) -> Predicted:
     """Return a prediction with all of its axes, ``(n,) or (K, n) -> (1, K, n)`` each."""
+    if isinstance(predicted, PredictedSeveral):
+        return PredictedSeveral(tuple(map(with_axes, predicted.targets)))
     parts = [_numbers(part) for part in predicted.parts]
     shapes = [part.shape for part in parts]
     if len(set(shapes)) > 1 or parts[0].ndim not in (1, 2) or parts[0].size == 0:
@@ -67,26 +70,46 @@ def with_axes(predicted: Predicted) -> Predicted:
     return type(predicted)(*(np.atleast_2d(part)[None] for part in parts))
 
 
+def by_target(predicted: Predicted) -> PredictedSeveral:
+    """Return predictions with a column for each target, ``(n, q)`` each part, as one prediction for each target."""
+    shapes = [np.shape(part) for part in predicted.parts]
+    if len(set(shapes)) > 1 or len(shapes[0]) != 2 or 0 in shapes[0]:
+        raise ValueError(
+            f"With several targets, {predicted.what} must have one shape (n, q) with a column for each target, found "
+            f"{shapes}."
+        )
+    columns = range(shapes[0][1])
+    return PredictedSeveral(tuple(type(predicted)(*(part[:, j] for part in predicted.parts)) for j in columns))
+
+
 @dataclass(frozen=True)
 class BandColumns:
-    """The columns of a table that hold predictions of one form: of each part all candidates, in order."""
+    """The columns of a table that hold predictions of one form: of each part all candidates, in order.
+
+    With several ``targets`` they hold all parts of the first target, of the second, and so on.
+    """
 
     form: Form
     names: tuple[str, ...]
+    targets: tuple[str, ...] = ()
 
     @classmethod
-    def default(cls, form: Form, candidates: int) -> BandColumns:
-        """Return columns by the names of the parts, numbered if there are several candidates."""
+    def default(cls, form: Form, candidates: int, targets: tuple[str, ...] = ()) -> BandColumns:
+        """Return columns by the names of the parts, numbered if there are several candidates, or by target."""
+        if targets:
+            return cls(form, tuple(f"{name}_{part}" for name in targets for part in PARTS[form]), targets)
         every = [""] if candidates == 1 else [f"_{k}" for k in range(1, candidates + 1)]
         return cls(form, tuple(f"{part}{k}" for part in PARTS[form] for k in every))
 
     @property
     def candidates(self) -> int:
         """How many candidates there are."""
-        return len(self.names) // len(PARTS[self.form])
+        return len(self.names) // len(PARTS[self.form]) // max(1, len(self.targets))
 
     def matrix(self, predicted: Predicted) -> Array:
         """Return a prediction with all axes as a matrix, a column for each name."""
+        if isinstance(predicted, PredictedSeveral):
+            return np.concatenate([replace(self, targets=()).matrix(own) for own in predicted.targets], axis=1)
         parts = [getattr(predicted, part)[0] for part in PARTS[self.form]]
         return np.concatenate(parts).T
 
@@ -111,6 +134,11 @@ class BandColumns:
 
     def predicted(self, matrix: Array) -> Predicted:
         """Return the prediction that columns hold."""
+        if self.targets:
+            one, each = replace(self, targets=()), np.split(matrix, len(self.targets), axis=1)
+            names = np.array_split(np.array(self.names), len(self.targets))
+            pairs = zip(each, names, strict=True)
+            return PredictedSeveral(tuple(replace(one, names=tuple(own)).predicted(part) for part, own in pairs))
         parts = matrix.T.reshape(len(PARTS[self.form]), 1, self.candidates, len(matrix))
         if self.form == "bounds":
             lower, upper = parts

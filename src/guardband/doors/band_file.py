@@ -36,6 +36,7 @@ def described_rule(rule: BandCalibrator, arguments: dict[str, Any]) -> tuple[dic
         "arguments": {**arguments, "tau": None},
         "form": columns.form,
         "columns": list(columns.names),
+        "several": list(columns.targets) or None,
         "split_by": list(split_by) or None,
         "group_by": None if grouping is None or grouping.by is None else list(grouping.column_names),
         "grouping": None if grouping is None else grouping.to_dict(),
@@ -54,10 +55,15 @@ def restored_rule(
     entries: Mapping[str, Any], tensors: Mapping[str, Tensor], arguments: Mapping[str, Any]
 ) -> BandCalibrator:
     """Return the rule of a file; ``arguments`` are those of the file. Contradictions are refused."""
-    columns = BandColumns(entries["form"], tuple(entries["columns"]))
+    targets = tuple(entries.get("several") or ())
+    columns = BandColumns(entries["form"], tuple(entries["columns"]), targets)
+    if bool(targets) != (arguments.get("targets") is not None):
+        raise ValueError("its targets are not what its arguments ask for")
     reference = Reference.from_dict(entries["reference"])
     kinds = {own.kind for own in reference.columns}
-    if len(columns.names) % len(PARTS[columns.form]) or len(set(columns.names)) < len(columns.names):
+    if len(columns.names) % (len(PARTS[columns.form]) * max(1, len(targets))) or len(set(columns.names)) < len(
+        columns.names
+    ):
         raise ValueError("its columns are not those of such predictions")
     if columns.form in ("lower", "upper") and columns.form != arguments["side"]:
         raise ValueError("its columns lack a bound that its promise is about")

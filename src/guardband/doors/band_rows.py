@@ -13,16 +13,18 @@ from numpy.typing import NDArray
 
 from guardband.bands.intervals import Intervals
 from guardband.bands.predicted import Context, Predicted
+from guardband.bands.predicted_several import PredictedSeveral
 from guardband.calibration.calibrated import Calibrated
 from guardband.data.entities import Entities, entities_of_labels
 from guardband.data.fingerprint import fingerprints
 from guardband.data.grouping import BINS, Grouping, group_names, named_columns
 from guardband.data.labelled_rows import Belonging
 from guardband.data.reference import Reference
+from guardband.data.several_targets import key_of
 from guardband.data.table import Table
 from guardband.data.target import Target
 from guardband.data.used_rows import UsedRows
-from guardband.doors.band_columns import PARTS, BandColumns, brought, with_axes
+from guardband.doors.band_columns import PARTS, BandColumns, brought, by_target, with_axes
 from guardband.doors.weights import Weighting, refuse_idle, with_weights
 from guardband.words import listed
 
@@ -39,6 +41,7 @@ DEFAULTS = {
     "tails": None,
     "on_insufficient": "inf",
     "crossing": "raise",
+    "calibration": "split",
     "small_groups": "inf",
     "missing_groups": False,
     "group_bins": BINS,
@@ -64,8 +67,9 @@ class KnownRows:
         """Fingerprints and a summary of the rows."""
         assert self.columns is not None
         table = self.columns.table(self.columns.matrix(self.predicted))
-        prints, together = fingerprints(table, self.y), self.entities
-        one_each = np.arange(len(self.y)) if together is None else together.one_row_each(self.y)
+        key = self.y if self.y.ndim == 1 else key_of(self.y)
+        prints, together = fingerprints(table, key), self.entities
+        one_each = np.arange(len(self.y)) if together is None else together.one_row_each(key)
         return UsedRows(
             training_prints=prints[:0],
             calibration_prints=prints,
@@ -190,8 +194,10 @@ class BandRows(ABC):
             Rows that ``read_rows`` returned.
         """
         predicted = self._read(self.columns.numbers_in(X))
-        wide = predicted.parts[-1] - (0 if self.columns.form == "gaussian" else predicted.parts[0])
-        places = np.stack([predicted.point[0, 0], wide[0, 0]], axis=1)
+        each = predicted.targets if isinstance(predicted, PredictedSeveral) else (predicted,)
+        wide = [own.parts[-1] - (0 if self.columns.form == "gaussian" else own.parts[0]) for own in each]
+        pairs = zip(each, wide, strict=True)
+        places = np.stack([column[0, 0] for own, far in pairs for column in (own.point, far)], axis=1)
         places = np.where(np.isfinite(places), places, 0.0)
         reach = np.ptp(places, axis=0)
         return predicted, ((places - places[0]) / np.where(reach > 0, reach, 1.0)).astype(np.float32)
@@ -262,6 +268,7 @@ class BandRows(ABC):
         from guardband.audit.evidence import Evidence
 
         form, predicted = brought(lower, point, upper, self.arguments["side"])
+        predicted = by_target(predicted) if self.columns.targets else predicted
         if form != self.columns.form:
             needed = ", ".join(PARTS[self.columns.form])
             raise ValueError(f"Bring {needed}, as fit was given, found {', '.join(PARTS[form])}.")
@@ -274,4 +281,9 @@ class BandRows(ABC):
                 "entities=, as you did to fit."
             )
         context = self._known_of(groups, len(matrix), weights=weights, are_counted=True)
+        if self.columns.targets:
+            from guardband.audit.several import SeveralEvidence
+
+            several: Any = SeveralEvidence.of(self, matrix, y, entities=entities, **sides)
+            return several  # type: ignore[no-any-return]
         return Evidence.of(self, matrix, y, entities=entities, context=context, **sides)

@@ -16,18 +16,25 @@ from guardband.bands.intervals import Intervals
 from guardband.bands.levels import Level
 from guardband.bands.pav_promise import PavRule
 from guardband.bands.predicted import Context, Predicted, PredictedInterval
+from guardband.bands.predicted_several import PredictedSeveral
 from guardband.bands.promise import Side
+from guardband.bands.risk import Risk
 from guardband.calibration.calibrated import Block, Calibrated, OnInsufficient
+from guardband.calibration.cross import BROUGHT, FEWEST_FOLDS, CalibrationKind, check_kind, crossed, refusal
 from guardband.calibration.pav import Average
 from guardband.calibration.rule import Rule
 from guardband.data.entities import Entities, entities_of_labels
-from guardband.data.grouping import BINS, Codes, Grouping, SmallGroups, columns_of_labels, group_names, named_columns
+from guardband.data.group_labels import columns_of_labels, different_labels
+from guardband.data.grouping import BINS, Codes, Grouping, SmallGroups, group_names, named_columns
 from guardband.data.row_numbers import known_as
 from guardband.data.target import read_target
-from guardband.doors.band_columns import KINDS, BandColumns, Form, brought, with_axes
+from guardband.doors.band_columns import KINDS, BandColumns, Form, brought, by_target, with_axes
 from guardband.doors.band_rows import SORT, BandRows, KnownRows, LoadedRows
+from guardband.doors.fold_labels import fold_numbers, refuse_folds
 from guardband.doors.groups import GroupOptions, grouped
+from guardband.doors.several_bands import known_rows, labelled_rows
 from guardband.doors.weights import Weighting, refuse_entities, weighted
+from guardband.learning.several import Targets, check_targets, several_rule
 from guardband.methods.method import Guarantee, Method, Request
 from guardband.methods.registry import method_named
 from guardband.words import rows_named
@@ -71,6 +78,10 @@ class BandCalibrator(BandRows):
     tails : tuple of two floats, default None
         The share of new rows that may lie below their intervals and the share that may lie above, such as
         ``(0.02, 0.08)``. Each has a promise of its own. Give it in place of a confidence level.
+    risk : Risk, default None
+        The mean loss that new rows may have, such as ``gb.Risk(limit=5, cap=100)``: new values then lie at most 5
+        outside their intervals in the mean, and a single one counts at most 100. Give it in place of a confidence level
+        if you care how far values lie outside, not how many do.
     taus : sequence of float, default None
         For pav: the level of each row of the arrays.
     rule : {"fixed-sequence", "nested", "paper"}, default None
@@ -81,6 +92,10 @@ class BandCalibrator(BandRows):
         With too few calibration rows intervals are infinite, with a warning. "raise" raises an error instead.
     crossing : {"raise", "sort"}, default "raise"
         What to do if lower > point or point > upper: refuse, or put them in order. Holds for new rows too.
+    calibration : {"split", "cv+", "cv-minmax"}, default "split"
+        "split" takes predictions of rows that no training has seen. "cv+" and "cv-minmax" take those of training rows,
+        each by the model that was trained without the row's fold; pass ``folds`` to ``fit``. New rows then have a
+        prediction by the model of each fold, ``(K, n)``, in the order of the sorted labels of folds.
     small_groups : {"inf", "pool"}, default "inf"
         What becomes of groups with too few calibration rows. "inf" gives them infinite intervals and a warning. "pool"
         gives all groups with few training rows one promise together; pass ``training_groups`` to ``fit``.
@@ -88,6 +103,14 @@ class BandCalibrator(BandRows):
         Whether rows whose group is missing are a group too. Otherwise they belong to none.
     group_bins : int, default 5
         How many ranges a group of many different numbers is divided into, by the training rows.
+    targets : {"joint", "each"}, default None
+        How several targets share the promise. All arrays are then ``(n, q)``, with a column for each target, and
+        ``transform`` returns ``Boxes``. "joint" promises that all targets lie inside at once. "each" gives each target
+        a promise of its own. None means one target.
+    scales : sequence of float, default None
+        With ``targets="joint"`` one positive number for each target: its scores are divided by it before the targets
+        are compared. Learn them from rows that do not calibrate, for example as typical errors. None means 1 for each,
+        which suits "conf-nn" and "cqr-r"; "cqr" and "conf-fw" need scales if the targets have different units.
 
     Examples
     --------
@@ -112,14 +135,18 @@ class BandCalibrator(BandRows):
         joint: bool = False,
         side: Side = "both",
         tails: Sequence[Level] | None = None,
+        risk: Risk | None = None,
         taus: Sequence[float] | None = None,
         rule: PavRule | None = None,
         average: Average | None = None,
         on_insufficient: OnInsufficient = "inf",
         crossing: Literal["raise", "sort"] = "raise",
+        calibration: CalibrationKind = "split",
         small_groups: SmallGroups = "inf",
         missing_groups: bool = False,
         group_bins: int = BINS,
+        targets: Targets | None = None,
+        scales: Sequence[float] | None = None,
     ) -> None:
         if crossing not in ("raise", "sort"):
             raise ValueError(f"crossing must be 'raise' or 'sort', found {crossing!r}.")
@@ -131,6 +158,7 @@ class BandCalibrator(BandRows):
             "joint": joint,
             "side": side,
             "tails": tails,
+            "risk": risk,
             "taus": taus,
             "rule": rule,
             "average": average,
@@ -140,10 +168,20 @@ class BandCalibrator(BandRows):
         self._method = method_named(method)
         self._method.check(self._request)
         self._rule = self._method.rule(self._request)
-        self._crossing = crossing
+        check_kind(calibration)
+        if calibration != "split":
+            crossed(self._rule, calibration, FEWEST_FOLDS)  # refuses what cannot be
+            if targets is not None:
+                raise ValueError(refusal(calibration, "several targets"))
+        check_targets(targets, self._request, self._method)
+        if scales is not None and targets != "joint":
+            raise ValueError('scales are for targets="joint". Remove scales, or set targets="joint".')
+        self._targets, self._scales = targets, None if scales is None else tuple(map(float, scales))
+        self._crossing, self._calibration = crossing, calibration
         how = {"small_groups": small_groups, "missing_groups": missing_groups, "group_bins": group_bins}
         self._group_options, self._grouping, self._weighting = GroupOptions.of(how), None, None
-        self.arguments = {"method": self._method, **options, "crossing": crossing, **how}
+        self.arguments = {"method": self._method, **options, "crossing": crossing, "calibration": calibration, **how}
+        self.arguments |= {"targets": targets, "scales": self._scales}
         self._calibrated: Calibrated | None = None
         self._candidates = 0
         self._known: KnownRows | LoadedRows | None = None
@@ -157,6 +195,7 @@ class BandCalibrator(BandRows):
         *,
         context: Context | None = None,
         entities: ArrayLike | None = None,
+        folds: ArrayLike | None = None,
         groups: Any = None,
         training_groups: Any = None,
         weights: ArrayLike | None = None,
@@ -174,12 +213,15 @@ class BandCalibrator(BandRows):
             Their predictions. None means halfway between the bounds.
         upper : array of shape (n,) or (K, n), or None
             Their upper bounds. None for a prediction alone, or if ``side="lower"``.
-        y : array of shape (n,)
-            Their true values.
+        y : array of shape (n,), or of shape (n, q) for several targets
+            Their true values. Of several targets some may be missing in a row.
         context : Context, default None
             What else is known of the rows, for a guarantee of your own that uses it.
         entities : array of shape (n,), default None
             What each row belongs to, such as a patient. The promise is then for a new row of a new one.
+        folds : array of shape (n,), default None
+            The fold of each row, for ``calibration="cv+"`` or ``"cv-minmax"``. The prediction of a row must come from
+            the model that was trained without its fold. Draw folds at random, and train all models by one procedure.
         groups : array of shape (n,) or (n, J), default None
             The group of each row, such as its district. Each group then has a promise of its own. Several columns make
             groups that overlap: every value of each is one. Of several columns of True and False each is one group.
@@ -193,6 +235,12 @@ class BandCalibrator(BandRows):
             A bound on the weight of any row. ``guarantee="pac"`` needs it, and new rows then need no weights.
         """
         form, predicted = brought(lower, point, upper, self._request.side)
+        if self._calibration != "split":
+            idle = {"training_groups": training_groups, "weights": weights, "max_weight": max_weight}
+            self._refuse_idle(entities=entities, groups=groups, context=context, **idle)
+            return self._fit_crossed(form, with_axes(predicted), y, folds)
+        refuse_folds(folds)
+        predicted = predicted if self._targets is None else by_target(predicted)
         found = self._learn_groups(groups, training_groups, len(predicted))
         weighting = Weighting.of(weights, max_weight)
         context = self._with_weights(context, weighting, None, weights, len(with_axes(predicted)))
@@ -205,6 +253,7 @@ class BandCalibrator(BandRows):
         *,
         context: Context | None = None,
         entities: ArrayLike | None = None,
+        folds: ArrayLike | None = None,
         groups: Any = None,
         training_groups: Any = None,
         weights: ArrayLike | None = None,
@@ -223,6 +272,8 @@ class BandCalibrator(BandRows):
         entities : array of shape (n,), default None
             A label for each row, equal for rows that belong together, such as those of one patient. The promise is
             then for a new patient.
+        folds : array of shape (n,), default None
+            The fold of each row, as for ``fit``.
         groups : array of shape (n,) or (n, J), default None
             The group of each row, as for ``fit``.
         training_groups : array of shape (n1,) or (n1, J), default None
@@ -233,6 +284,11 @@ class BandCalibrator(BandRows):
             A bound on the weight of any row, as for ``fit``.
         """
         axes = with_axes(predicted)
+        if self._calibration != "split":
+            idle = {"training_groups": training_groups, "weights": weights, "max_weight": max_weight}
+            self._refuse_idle(entities=entities, groups=groups, context=context, **idle)
+            return self._fit_crossed(KINDS.get(type(predicted)), axes, y, folds)
+        refuse_folds(folds)
         found = self._learn_groups(groups, training_groups, len(axes))
         weighting = Weighting.of(weights, max_weight)
         context = self._with_weights(context, weighting, None, weights, len(axes))
@@ -276,6 +332,8 @@ class BandCalibrator(BandRows):
         max_weight : float, default None
             A bound on the weight of any row. ``guarantee="pac"`` needs it.
         """
+        if self._calibration != "split":
+            raise ValueError(refusal(self._calibration, "a table of predictions, which has no folds"))
         matrix, found = columns.numbers_in(X), None
         if isinstance(groups, Grouping):
             found = groups, groups.of(named_columns(X, groups.column_names))
@@ -326,6 +384,7 @@ class BandCalibrator(BandRows):
             The weight of each row, if ``fit`` was given weights and the guarantee is "marginal".
         """
         predicted = brought(lower, point, upper, self._request.side)[1]
+        predicted = predicted if self._targets is None else by_target(predicted)
         levels = {"confidence_level": confidence_level, "alpha": alpha}
         return self.transform_predicted(predicted, **levels, context=context, groups=groups, weights=weights)
 
@@ -400,10 +459,10 @@ class BandCalibrator(BandRows):
         significance : float, default 0.01
             How often rows that keep the promise may be called broken.
         """
-        from guardband.audit.audit import audit
+        from guardband.audit.several import audit_of
 
         sides = {"group": group, "time": time, "entities": entities, "groups": groups, "weights": weights}
-        return audit(self._evidence(lower, point, upper, y, **sides), significance)
+        return audit_of(self._evidence(lower, point, upper, y, **sides), significance)
 
     def report(
         self,
@@ -508,7 +567,10 @@ class BandCalibrator(BandRows):
         """
         made = cls(**arguments)
         made._ordered(like)  # which refuses another number of candidates than the method takes
-        rule = weighted(grouped(made._rule, grouping), weighting)
+        one = made._several(known.columns.targets) if known.columns.targets else made._rule
+        rule = weighted(grouped(one, grouping), weighting)
+        if made._calibration != "split":
+            rule = crossed(rule, made._calibration, like.candidates)
         made._calibrated, made._candidates = calibrate(rule), like.candidates
         made._known, made._grouping, made._weighting = known, grouping, weighting
         return made
@@ -545,26 +607,55 @@ class BandCalibrator(BandRows):
         split_by: Sequence[str] | None = None,
         weighting: Weighting | None = None,
     ) -> BandCalibrator:
-        response = read_target(y, len(predicted))
         grouping, codes = groups or (None, None)
-        rule, context = weighted(grouped(self._rule, grouping), weighting), _with_group(context, codes)
+        rule, context = self._rule, _with_group(context, codes)
+        notes: tuple[str, ...] = ()
+        if self._targets is None:
+            response = read_target(y, len(predicted))
+        else:
+            rows, response, names, notes = known_rows(y, len(predicted), self._targets, columns)
+            predicted, context, rule = predicted.rows(rows), context.rows(rows), self._several(names)
+            entities = None if entities is None else labelled_rows(entities, rows)
+        rule = weighted(grouped(rule, grouping), weighting)
         context.check(rule.uses, len(predicted), rule.method)
         on_insufficient, together = self._request.on_insufficient, None
         hint = SWAP if columns is None else SORT
         if entities is None:
             blocks = self._blocks(predicted, response, context, hint)
-            calibrated = Calibrated.from_blocks(rule, blocks, on_insufficient=on_insufficient)
+            calibrated = Calibrated.from_blocks(rule, blocks, notes, on_insufficient)
         else:
             together = entities if isinstance(entities, Entities) else entities_of_labels(entities, len(response))
             refuse_entities(together, weighting)
             block = (self._ordered(predicted, 0, hint), response, context)
-            calibrated = Calibrated.from_entities(rule, block, together, on_insufficient=on_insufficient)
+            calibrated = Calibrated.from_entities(rule, block, together, notes, on_insufficient)
         if form is not None and columns is None:
-            columns = BandColumns.default(form, predicted.candidates)
+            columns = BandColumns.default(form, predicted.candidates, rule.target_names)
         self._calibrated, self._candidates = calibrated, predicted.candidates
         self._grouping, self._weighting = grouping, weighting
         self._known = KnownRows(columns, predicted, response, together, split_by)
         return self
+
+    def _fit_crossed(self, form: Form | None, predicted: Predicted, y: ArrayLike, folds: Any) -> BandCalibrator:
+        """Calibrate on each row's prediction by the model of its fold; columns are those of new rows, of all models."""
+        response = read_target(y, len(predicted))
+        number, count = fold_numbers(folds, len(response), self._calibration)
+        rule = crossed(self._rule, self._calibration, count)
+        blocks = self._blocks(predicted, response, Context(fold=number), SWAP)
+        self._calibrated = Calibrated.from_blocks(rule, blocks, (BROUGHT,), self._request.on_insufficient)
+        self._candidates, self._grouping, self._weighting = count, None, None
+        columns = None if form is None else BandColumns.default(form, count)
+        every = predicted.map(lambda part: np.broadcast_to(part, (1, count, part.shape[-1])))
+        self._known = KnownRows(columns, every, response)
+        return self
+
+    def _refuse_idle(self, **given: Any) -> None:
+        for name, value in given.items():
+            if value is not None:
+                raise ValueError(refusal(self._calibration, name))
+
+    def _several(self, names: tuple[str, ...]) -> Rule:
+        """Return the rule of several targets."""
+        return several_rule(self._method, self._request, self._targets, names, self._scales or ())
 
     def _learn_groups(self, groups: Any, training: Any, n: int) -> tuple[Grouping, Codes] | None:
         """Return the groups that labels name, of training rows if there are any, and those of the n rows."""
@@ -572,8 +663,7 @@ class BandCalibrator(BandRows):
             if training is not None:
                 raise ValueError("training_groups says nothing of the calibration rows. Pass groups= too.")
             return None
-        own = columns_of_labels(groups, n)
-        first = own if training is None else columns_of_labels(training, len(training))
+        first = different_labels(groups, n) if training is None else columns_of_labels(training, len(training))
         learnt = self._group_options.learn(self._rule, first, None, n, are_training_rows=training is not None)
         return learnt, learnt.of_labels(groups, n)
 
@@ -592,8 +682,10 @@ class BandCalibrator(BandRows):
 
     def _ordered(self, predicted: Predicted, first_row: int = 0, hint: str = SWAP) -> Predicted:
         """Return the candidates in the order that the rule expects."""
-        order = self._method.order(self._request, predicted.candidates)
-        if order != list(range(len(order))):
+        if isinstance(predicted, PredictedSeveral):
+            return PredictedSeveral(tuple(self._ordered(own, first_row, hint) for own in predicted.targets))
+        order = self._method.order(self._request, predicted.candidates if self._calibration == "split" else 1)
+        if self._calibration == "split" and order != list(range(len(order))):
             predicted = predicted.map(lambda part: part[:, order])
         if self._crossing == "sort" and isinstance(predicted, PredictedInterval):
             bands = np.stack(predicted.parts)

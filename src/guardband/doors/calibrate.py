@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from torch import nn
@@ -10,14 +10,20 @@ from torch import nn
 from guardband.bands.levels import Level
 from guardband.bands.pav_promise import PavRule
 from guardband.bands.promise import Side
+from guardband.bands.risk import Risk
 from guardband.calibration.calibrated import OnInsufficient
+from guardband.calibration.cross import CalibrationKind, check_kind
 from guardband.calibration.pav import Average
 from guardband.data.entities import SplitBy
 from guardband.data.grouping import BINS, GroupsBy, SmallGroups
+from guardband.doors.crossed_model import calibrate_crossed
+from guardband.doors.fold_labels import refuse_folds
 from guardband.doors.guarded_model import calibrate_model
 from guardband.doors.model_method import INTERVAL, POINT
 from guardband.doors.network import calibrate_network
 from guardband.doors.outputs import Outputs
+from guardband.doors.several_models import calibrate_several
+from guardband.learning.several import Targets
 from guardband.methods.method import Guarantee, Method
 
 
@@ -33,11 +39,14 @@ def calibrate(
     joint: bool = False,
     side: Side = "both",
     tails: Sequence[Level] | None = None,
+    risk: Risk | None = None,
     tau: float | None = None,
     taus: Sequence[float] | None = None,
     rule: PavRule | None = None,
     average: Average | None = None,
     on_insufficient: OnInsufficient = "inf",
+    calibration: CalibrationKind = "split",
+    folds: Any = None,
     outputs: Outputs | None = None,
     residuals: Any = None,
     training: Any = None,
@@ -52,6 +61,8 @@ def calibrate(
     target: str = "y",
     batch_size: int = 1024,
     process_group: Any = None,
+    targets: Targets | None = None,
+    scales: Sequence[float] | None = None,
 ) -> Any:
     """Return a calibrated model: your own torch network, or a fitted model of any library.
 
@@ -90,6 +101,10 @@ def calibrate(
     tails : tuple of two floats, default None
         The share of new rows that may lie below their intervals and the share that may lie above, such as
         ``(0.02, 0.08)``. Each has a promise of its own. Give it in place of a confidence level.
+    risk : Risk, default None
+        The mean loss that new rows may have, such as ``gb.Risk(limit=5, cap=100)``: new values then lie at most 5
+        outside their intervals in the mean, and a single one counts at most 100. Give it in place of a confidence level
+        if you care how far values lie outside, not how many do.
     tau : float, default None
         Which pair of quantiles to use, ``tau / 2`` and ``1 - tau / 2``. None means alpha, the smallest if there are
         several. Set it if the model was trained for other quantiles.
@@ -105,6 +120,13 @@ def calibrate(
     on_insufficient : {"inf", "raise"}, default "inf"
         What happens with too few calibration rows. "inf" gives infinite intervals and a warning, "raise" an error. Use
         "raise" in programs that nobody watches.
+    calibration : {"split", "cv+", "cv-minmax"}, default "split"
+        "split" takes rows that no training has seen. "cv+" and "cv-minmax" take a list of models, each trained without
+        one fold of ``data``, and all rows of ``data`` calibrate. Use it if you have too few rows to hold some out. Not
+        for networks.
+    folds : array of shape (n,), default None
+        The fold of each row of ``data``, for "cv+" and "cv-minmax". The models stand in the order of the sorted labels:
+        the first was trained without the rows of the first label.
     outputs : str, sequence of float or function, default None
         What the model predicts: "bands" (lower, point, upper), "bounds" (lower, upper), "gaussian" (mean, standard
         deviation), "variance" (mean, variance), "point", or the levels of quantiles. For a network None is "bands", and
@@ -145,6 +167,14 @@ def calibrate(
     process_group : default None
         A group of ``torch.distributed``, each of whose processes brings rows of its own; all of them get the network
         calibrated on all rows. Do not use a sampler that repeats rows to make shares equal: the promise would not hold.
+    targets : {"joint", "each"}, default None
+        How several targets share the promise, if the true values have a column for each. The model then predicts a
+        column for each target, or ``model`` is a mapping from the names of the targets to a model for each. "joint"
+        promises that all of them lie inside at once, "each" gives each a promise of its own. A network puts out its
+        columns for each target, ``(n, 3 q)`` or ``(n, q, 3)``. Calibrated, it puts out ``(n, q, 3)``.
+    scales : sequence of float, default None
+        With ``targets="joint"`` a typical error of each target, by which targets are compared. None learns them from
+        ``training``.
 
     Returns
     -------
@@ -160,6 +190,7 @@ def calibrate(
         "joint": joint,
         "side": side,
         "tails": tails,
+        "risk": risk,
         "tau": tau,
         "taus": taus,
         "rule": rule,
@@ -167,15 +198,39 @@ def calibrate(
         "on_insufficient": on_insufficient,
         "method": method,
         "outputs": outputs,
+        "calibration": calibration,
         "groups": groups,
         "small_groups": small_groups,
         "missing_groups": missing_groups,
         "group_bins": group_bins,
     }
+    check_kind(calibration)
+    if calibration == "split":
+        refuse_folds(folds)
     several = model if isinstance(model, Sequence) else [model]
     if not several or not all(isinstance(one, nn.Module) for one in several):
         if process_group is not None:
             raise ValueError("process_group is for torch networks. Remove it.")
+        if calibration != "split":
+            idle = {"residuals": residuals, "training": training, "entities": entities}
+            idle |= {"weights": weights, "max_weight": max_weight, "targets": targets, "scales": scales, "risk": risk}
+            return calibrate_crossed(model, data, folds, arguments, split_by, idle)
+        if targets is not None or isinstance(model, Mapping):
+            return calibrate_several(
+                model,
+                data,
+                arguments,
+                targets=targets or "joint",
+                scales=scales,
+                training=training,
+                entities=entities,
+                split_by=split_by,
+                residuals=residuals,
+                weights=weights,
+                max_weight=max_weight,
+            )
+        if scales is not None:
+            raise ValueError('scales are for targets="joint". Remove scales, or set targets="joint".')
         return calibrate_model(
             model,
             data,
@@ -187,6 +242,14 @@ def calibrate(
             weights=weights,
             max_weight=max_weight,
         )
+    if calibration != "split":
+        raise ValueError(
+            f'calibration="{calibration}" is not for torch networks. Predict each row by the network that was trained '
+            "without its fold, and use gb.BandCalibrator."
+        )
+    if scales is not None and targets != "joint":
+        raise ValueError('scales are for targets="joint". Remove scales, or set targets="joint".')
+    arguments |= {"targets": targets, "scales": None if scales is None else list(map(float, scales))}
     for name, value in (("residuals", residuals), ("entities", entities), ("split_by", split_by)):
         if value is not None:
             raise ValueError(f"{name} is for tables, and this is a torch network. Remove it, or use BandCalibrator.")
@@ -196,6 +259,7 @@ def calibrate(
         raise ValueError("small_groups, missing_groups and group_bins are for tables. Remove them.")
     if weights is not None and not callable(weights):
         raise ValueError("The weights of a network must be a function of its inputs, such as lambda x: 2 * x[:, 0].")
+    del arguments["calibration"]
     arguments |= {"weights": weights, "max_weight": max_weight}
     arguments["outputs"] = outputs = "bands" if outputs is None else outputs
     if method is None:

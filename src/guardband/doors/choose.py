@@ -18,9 +18,11 @@ from guardband.bands.intervals import Intervals, intervals_of
 from guardband.bands.levels import Level
 from guardband.bands.promise import DELTA
 from guardband.calibration.calibrated import Chosen
+from guardband.calibration.cross import refusal
 from guardband.data.labelled_rows import column_target
 from guardband.doors.calibrate import calibrate
 from guardband.doors.groups import grouped
+from guardband.doors.judged import refuse_several
 from guardband.doors.network import GuardedNetwork, labelled_batches
 from guardband.doors.table import IntervalRegressor
 from guardband.exceptions import warn
@@ -224,6 +226,9 @@ def _calibrated_table(
     if given:
         raise ValueError(f"{given[0]} is fixed when an IntervalRegressor is fitted. Set it there, and remove it here.")
     check_is_fitted(model, "fitted_")
+    refuse_several(len(model.fitted_.rule.target_names), "gb.choose")
+    if model.calibration != "split":
+        raise ValueError(refusal(model.calibration, "choose, whose candidates are calibrated on the same rows"))
     if model.fitted_.calibrated is not None:
         raise ValueError(
             "This IntervalRegressor is calibrated already. Fit it with calibration_size=None: all candidates must be "

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from guardband.data.files import write_whole
 from guardband.data.packages import need_packages
+from guardband.doors.judged import refuse_several
 from guardband.doors.network import GuardedNetwork
 from guardband.doors.table_model import TableModel
 from guardband.learning.table_network import TableNetwork
@@ -80,6 +81,8 @@ def export_onnx(
         raise TypeError(
             f"export_onnx takes what gb.calibrate returns, or an IntervalRegressor, found {type(guarded).__name__}."
         )
+    if isinstance(network, GuardedNetwork):
+        refuse_several(len(network.rule.target_names), "gb.export_onnx")
     target = Path(path)
     if target.is_dir() or not target.parent.is_dir():
         raise OSError(f"A graph is written as a file in a folder that exists, found the path {path}.")

@@ -1,7 +1,8 @@
 """One file for everything that guardband saves: a safetensors file whose metadata holds the rest as JSON.
 
 No pickle. The checksum covers the JSON and every tensor; a schema version guards against files of other versions. A
-checksum finds damage. It is no signature: whoever changes a file can also write a new checksum.
+checksum finds damage. It is no signature: whoever changes a file can also write a new checksum. ``signature.py`` has
+signatures.
 """
 
 from __future__ import annotations
@@ -26,11 +27,12 @@ from torch import Tensor
 
 import guardband
 from guardband.data.files import write_whole
+from guardband.doors.read_once import ReadFile, bytes_of
 from guardband.doors.stored import entries_of, schema_of
 from guardband.exceptions import MissingModelFileError, ModelFileError
 
-SCHEMA = 7
-READS = (SCHEMA,)
+SCHEMA = 8
+READS = (7, SCHEMA)
 """Files of these versions can be read."""
 AGAIN = "Get the file again from whoever made it, or fit the model again."
 LONGEST_REASON = 300
@@ -61,11 +63,10 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Tensor
 
     The file is read once and whole: who changes or cuts it meanwhile changes nothing that was read.
     """
-    place = Path(path)
-    if not place.is_file():
+    if not isinstance(path, ReadFile) and not Path(path).is_file():
         raise MissingModelFileError(f"There is no model file at {path}. Check the path.")
     try:
-        body = place.read_bytes()
+        body = bytes_of(path)
         tensors = dict(sorted(from_bytes(body).items()))  # safetensors has them in another order each time
         metadata = decode(body[8 : 8 + int.from_bytes(body[:8], "little")], type=_Header).metadata
         checksum = _checksum(metadata.get("guardband", ""), tensors)

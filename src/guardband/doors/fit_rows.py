@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.utils import check_random_state
 
+from guardband.bands.placement import Placement
 from guardband.bands.predicted import Context
+from guardband.bands.predicted_several import PredictedSeveral
 from guardband.calibration.rule import Rule
 from guardband.data.absurd import absurd, warn_of_absurd
 from guardband.data.encoder import PlainNumbers
 from guardband.data.grouping import group_columns
 from guardband.data.labelled_rows import Belonging, LabelledRows, Rows
+from guardband.data.several_targets import SeveralTargets, without_absurd
 from guardband.data.split import split_rows
 from guardband.data.table import Column, SomeRows, refuse_huge
 from guardband.data.target import Target
 from guardband.data.tree_groups import AUTO, TreeGroups
+from guardband.doors.cross_checks import standing_alone
+from guardband.doors.fit_crossed import fit_crossed
 from guardband.doors.fitted import Fitted
 from guardband.doors.groups import NO_GROUPS, AnyGroups, GroupOptions, grouped, search_groups
 from guardband.doors.progress import FitProgress
@@ -29,6 +34,8 @@ from guardband.learning.dependence import MOST_ERRORS, doubts_of
 from guardband.learning.learn import MOST_HELD_OUT, learn
 from guardband.learning.learned import Learned
 from guardband.learning.options import FitOptions
+from guardband.learning.placed import learn_placement, placement_of
+from guardband.learning.several import several_rule, sharpest_for_all, with_scales
 from guardband.learning.shift import kept_source
 from guardband.methods.method import Method
 from guardband.progress import step
@@ -52,9 +59,15 @@ def fit_rows(
     to be done before the ``deadline``.
     """
     refuse_huge(given.table)
+    if given.targets:
+        options = options.for_targets(given.targets)
     target = options.target.decided(given.y)
     if options.architecture.builder is not None:
         next(PlainNumbers().blocks(given.table))  # refuses what it cannot take
+    if params["calibration"] != "split":
+        return fit_crossed(
+            standing_alone(given, belonging, params["calibration"]), params, options, belonging, deadline
+        )
     how, by = GroupOptions.of(params), params["groups"]
     columns = None if by is None or by == AUTO else group_columns(by, given.table, given.X)
     random = check_random_state(params["random_state"])
@@ -100,14 +113,14 @@ def _trained(
             device=options.device,
             progress=progress,
             deadline=deadline,
-            predicted_later=len(d2) + _left_out_later(options, by, training.n),
+            predicted_later=(1 + options.distribution) * len(d2) + _left_out_later(options, by, training.n),
         )
         progress.step("Looking for rows that depend on each other")
         method, learned = _with_score(options, learned, training)
         at_random = len(d2) > 0 and not params["split_by_time"]
         doubts = _doubts(options, learned, training, given, at_random)
         held_out = given.take(d2)
-        rule = method.rule(options.request)
+        rule = _rule(method, options, learned, training, options.targets)
         grouping: AnyGroups | None = None
         notes: tuple[str, ...] = (PREPARED_OUTSIDE,)
         if columns is not None:
@@ -136,12 +149,16 @@ def _trained(
             grouping=grouping,
             source=kept_source(rows.x),
             trained_until=_last(given, d1) if params["split_by_time"] else None,
+            placement=_placement(options, learned, training),
         )
     return fitted, held_out, notes
 
 
 def warn_of_absurd_rows(target: Target, rows: LabelledRows, numbers: Rows) -> None:
     """Warn of calibration rows with absurd targets, by the numbers that the user knows them by."""
+    if isinstance(target, SeveralTargets):
+        without_absurd(target, rows.y, numbers, trains=False)
+        return
     wrong = np.flatnonzero(absurd(target.to_work(rows.y)))
     warn_of_absurd(rows.y, wrong, numbers, trains=False)
 
@@ -184,7 +201,7 @@ def _search(
 def _left_out_later(options: FitOptions, groups: Any, n: int) -> int:
     """Return how many of n training rows are predicted after training, to look at them or to choose by them."""
     all_left_out = min(n, options.effort.copies * MOST_HELD_OUT)
-    choices = options.chooses_score + bool(groups == AUTO)
+    choices = options.chooses_score + bool(groups == AUTO) + options.distribution
     return min(n, MOST_ERRORS) + choices * all_left_out
 
 
@@ -196,8 +213,35 @@ def _with_score(options: FitOptions, learned: Learned, training: TrainingSet) ->
     some = slice(None, None, -(-len(rows.x) // MOST_TO_CHOOSE))
     predicted, seen = replace(learned, left_out=learned.left_out[some]).predict_left_out(rows.x[some])
     where = rows.kept[some][seen]
-    method = sharpest(options.request, predicted, learned.target.to_work(training.y[where]))
+    target, y = learned.target, learned.target.to_work(training.y[where])
+    if isinstance(predicted, PredictedSeveral):
+        method = sharpest_for_all(options.request, predicted, y)
+    else:
+        method = sharpest(options.request, predicted, y, target.to_units)
     return method, replace(learned, choices=f"{learned.choices}, the score {method.name}")
+
+
+def _placement(options: FitOptions, learned: Learned, training: TrainingSet) -> Placement | None:
+    """Return where outcomes lie within predictions; with distribution=True the training rows fit its tails."""
+    if not options.distribution:
+        return placement_of(learned.heads)
+    rows = training.rows
+    return learn_placement(learned, rows.x, learned.target.to_work(training.y[rows.kept]))
+
+
+def _rule(method: Method, options: FitOptions, learned: Learned, training: TrainingSet, targets: Any) -> Rule:
+    """Return the rule; scales of several targets are learnt by copies that did not train on a row if there are any."""
+    if not options.names:
+        return method.rule(options.request)
+    rule, rows = several_rule(method, options.request, targets, options.names), training.rows
+    some = slice(None, None, -(-len(rows.x) // MOST_TO_CHOOSE))
+    if learned.left_out is not None:
+        predicted, seen = replace(learned, left_out=learned.left_out[some]).predict_left_out(rows.x[some])
+    else:
+        predicted = learned.predict_encoded(rows.x[some])
+        seen = np.arange(len(predicted))
+    y = learned.target.to_work(training.y[rows.kept[some][seen]])
+    return with_scales(rule, cast(PredictedSeveral, predicted), y)
 
 
 def _doubts(
@@ -208,7 +252,8 @@ def _doubts(
         return ()
     table = SomeRows(given.table, training.places)
     levels, alone = options.request.levels, training.alone
-    every = doubts_of(training.suspects, training.rows, learned, table, training.y, levels, alone)
+    of_coverage = options.request.risk is None
+    every = doubts_of(training.suspects, training.rows, learned, table, training.y, levels, alone, of_coverage)
     found = [doubt for doubt in every if at_random or doubt.kind == "cluster"]  # others chose the time of D2
     for doubt in found:
         warn(doubt.sentence, DependentRowsWarning)

@@ -17,10 +17,13 @@ from guardband.methods.method import Request
 NOT_OF_A_METHOD = (
     "method",
     "outputs",
+    "calibration",
     "groups",
     "small_groups",
     "missing_groups",
     "group_bins",
+    "targets",
+    "scales",
     "weights",
     "max_weight",
 )

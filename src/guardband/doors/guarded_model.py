@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,10 @@ from guardband.bands.certificate import Certificate
 from guardband.bands.intervals import Intervals
 from guardband.bands.levels import Level
 from guardband.bands.predicted import Context, OneDeviation, Predicted, PredictedInterval
+from guardband.bands.units import Units
 from guardband.calibration.calibrated import Calibrated
+from guardband.calibration.cross import need_held_out
+from guardband.calibration.places import CalibratedPlaces
 from guardband.calibration.rule import Rule
 from guardband.data.encoder import TableEncoder
 from guardband.data.fingerprint import Prints, fingerprints
@@ -29,11 +32,13 @@ from guardband.data.tree_groups import AUTO
 from guardband.data.unlike import Seen
 from guardband.data.used_rows import UsedRows
 from guardband.doors.bands import refuse_faults
+from guardband.doors.distributed import Distributed, need_places
 from guardband.doors.for_target import for_target
 from guardband.doors.groups import AnyGroups, GroupOptions, grouped, request_of, search_groups
-from guardband.doors.judged import Judged
+from guardband.doors.judged import Judged, refuse_several
 from guardband.doors.model_method import INTERVAL, POINT, check_method, other_columns
 from guardband.doors.model_mistakes import refuse_shared_rows, refuse_swapped_bounds, warn_of_one_quantile
+from guardband.doors.model_places import model_places, placed_columns
 from guardband.doors.outputs import Declared, Outputs, declared
 from guardband.doors.predictors import BY_COLUMNS, Columns, Predictor, model_in_words, predictor_of
 from guardband.doors.residual_widths import ResidualWidths
@@ -49,6 +54,10 @@ from guardband.learning.shift import KnownRows, kept_source
 from guardband.methods.method import Method, Request
 from guardband.methods.registry import method_named
 from guardband.nn.heads import Triple
+from guardband.words import rows_named
+
+if TYPE_CHECKING:
+    from guardband.doors.crossed_model import FoldBands
 
 Array = NDArray[np.float64]
 
@@ -68,6 +77,10 @@ class ModelBands:
         """Return what the model predicts for rows, as one copy."""
         return self.read(self.predictor.columns(X, n_rows, self.levels))
 
+    def in_words(self, model: Any) -> str:
+        """Return what the model is by name."""
+        return model_in_words(model)
+
     def read(self, columns: Columns) -> Predicted:
         """Return what columns say."""
         reading = self.declared.reading
@@ -81,7 +94,7 @@ class ModelBands:
         return predicted
 
 
-class GuardedModel(Judged):
+class GuardedModel(Distributed, Judged):
     """A calibrated model of any library: intervals, the certificate, and an audit of its promise.
 
     ``gb.calibrate`` makes one. ``model`` is the model as it was given: if you change it, the promise no longer holds.
@@ -93,7 +106,7 @@ class GuardedModel(Judged):
     def __init__(
         self,
         model: Any,
-        bands: ModelBands,
+        bands: ModelBands | FoldBands,
         calibrated: Calibrated,
         used: UsedRows,
         encoder: TableEncoder,
@@ -106,6 +119,7 @@ class GuardedModel(Judged):
         weighting: Weighting | None = None,
         rule: Rule | None = None,
         known: KnownRows | None = None,
+        places: CalibratedPlaces | None = None,
     ) -> None:
         self.model = model
         self.arguments, self.has_residuals, self.declared_outputs = arguments, has_residuals, declared_outputs
@@ -115,6 +129,7 @@ class GuardedModel(Judged):
         self.belonging = belonging
         self.bands, self.encoder, self.names, self.grouping = bands, encoder, names, grouping
         self.weighting, self._rule, self._known = weighting, rule or calibrated.rule, known
+        self.places = places
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what a copy in a file may hold: no rows."""
@@ -169,6 +184,8 @@ class GuardedModel(Judged):
             If the training rows are not known, if the guarantee is not "marginal", if there are groups or entities, or
             if most rows of ``X_target`` are unlike anything that was calibrated.
         """
+        need_held_out(self._rule, "use for_target")
+        refuse_several(len(self._rule.target_names), "for_target")
         if self._known is None:
             raise ValueError(
                 "for_target needs training rows and calibration rows, which a file does not hold. Calibrate again with "
@@ -206,6 +223,21 @@ class GuardedModel(Judged):
         ends = calibrated.ends(self._predicted(X, table), table.context)
         return calibrated.intervals(ends, index=table.index, input_names=(*table.names, *table.extra))
 
+    def _placed(self, X: Any) -> tuple[CalibratedPlaces, Array, Units, Table]:
+        """Return what quantiles of new rows are made of; a model that has no such places is refused."""
+        refuse_several(len(self._rule.target_names), "A distribution")
+        need_held_out(self._rule, "predict distributions")
+        places = need_places(self.places, self.calibration_, self.grouping is not None)
+        table, bands = self._read(X), self.bands
+        assert isinstance(bands, ModelBands)
+        own = X if self.names is None else take_columns(X, self.names)
+        found = placed_columns(bands, bands.predictor.columns(own, table.n_rows, bands.levels), tau_of(self.arguments))
+        assert found is not None
+        if not np.isfinite(found[0]).all():
+            wrong = np.flatnonzero(~np.isfinite(found[0]).all(axis=1))
+            raise ValueError(f"The model predicts no finite numbers for {rows_named(wrong)}. Remove these rows.")
+        return places, found[0], Units(), table
+
     def save(self, path: str | PathLike[str]) -> None:
         """Write the calibration to one file; ``gb.load(path, model=...)`` puts it together with your model again.
 
@@ -222,7 +254,7 @@ class GuardedModel(Judged):
 
     def made_by(self) -> list[tuple[str, str]]:
         """Return what the model is, for the page."""
-        return [("Model", model_in_words(self.model)), ("Columns", f"{len(self.encoder.codes):,}")]
+        return [("Model", self.bands.in_words(self.model)), ("Columns", f"{len(self.encoder.codes):,}")]
 
     def settings(self) -> list[tuple[str, str]]:
         """Return the settings of the model itself that guardband knows of: none."""
@@ -269,7 +301,8 @@ class GuardedModel(Judged):
     @property
     def is_quick(self) -> bool:
         """Whether the model may be asked for many rows: one that is a function may be a service."""
-        parts = self.model if isinstance(self.model, list | tuple) else [self.model]
+        every = self.model.values() if isinstance(self.model, Mapping) else [self.model]
+        parts = [part for own in every for part in (own if isinstance(own, list | tuple) else [own])]
         return all(hasattr(part, "predict") for part in parts)
 
     def mixer(self, X: Any) -> Mixer:
@@ -306,7 +339,7 @@ def calibrate_model(
 
     ``arguments`` are those of ``calibrate`` for the rule; the others are as there.
     """
-    X, y = _pair(data, "data")
+    X, y = pair_of(data, "data")
     belonging, table = Belonging(split_by), read_table(X).settled()
     weighting = Weighting.of(weights, max_weight)
     if weighting is not None:
@@ -320,7 +353,7 @@ def calibrate_model(
     predictor = asked(model, arguments["outputs"], residuals)
     if arguments["outputs"] is None and not isinstance(model, list | tuple):
         warn_of_one_quantile(model, arguments["side"])
-    bands, method, request, columns, outputs = _read(predictor, rows, arguments)
+    bands, method, request, columns, outputs = read_model(predictor, rows, arguments)
     refuse_swapped_bounds(columns, outputs, isinstance(model, list | tuple))
     rule, on_insufficient = method.rule(request), request.on_insufficient
     grouping = _grouping(rule, rows, training, arguments)
@@ -364,14 +397,22 @@ def calibrate_model(
         weighting,
         plain,
         _known(training, rows, block[0]),
+        None
+        if grouping is not None or weighting is not None
+        else model_places(method.name, bands, columns, tau_of(found), rows.y, rows.entities),
     )
+
+
+def tau_of(arguments: Mapping[str, Any]) -> float:
+    """Return the level of a model's bounds: that of its arguments, or the smallest alpha."""
+    return float(arguments["tau"] or min(request_of(arguments).levels.alphas))
 
 
 def _known(training: Any, rows: LabelledRows, predicted: Predicted) -> KnownRows | None:
     """Return what ``for_target`` needs of the rows, if the training rows are there: columns are as they say."""
     if training is None:
         return None
-    X, _ = _pair(training, "training")
+    X, _ = pair_of(training, "training")
     table = read_table(X, rows.table.names if is_frame(X) else None).read_as([c.kind for c in rows.table.columns])
     encoder = TableEncoder.learn(table, robust=True)
     source = kept_source(encoder.encode(table))
@@ -386,7 +427,7 @@ def _grouping(rule: Rule, rows: LabelledRows, training: Any, arguments: Mapping[
         return None
     table, X = rows.table, rows.X
     if training is not None:
-        X, _ = _pair(training, "training")
+        X, _ = pair_of(training, "training")
         table = read_table(X, rows.table.names if is_frame(X) else None).read_as([c.kind for c in rows.table.columns])
     columns = group_columns(by, table, X)
     return GroupOptions.of(arguments).learn(rule, columns, by, rows.n, are_training_rows=training is not None)
@@ -400,7 +441,7 @@ def _searched(rule: Rule, bands: ModelBands, rows: LabelledRows, residuals: Any,
             'groups="auto" looks for groups on rows that are not calibration rows. Pass training=(X, y), best with '
             "rows that did not train the model, or name the groups."
         )
-    X, y = _pair(apart, "training")
+    X, y = pair_of(apart, "training")
     table = read_table(X, rows.table.names if is_frame(X) else None).read_as([c.kind for c in rows.table.columns])
     predicted = bands.predict(take_columns(X, table.names) if is_frame(X) else X, table.n_rows)
     scores = rule.scores(predicted, column_target(y, table.n_rows), Context())
@@ -418,10 +459,10 @@ def asked(model: Any, outputs: Any, residuals: Any) -> Predictor:
         return predictor
     if predictor.outputs != "point" and not predictor.by_columns:
         raise ValueError("This model predicts more than a point, and needs no residuals. Remove residuals=...")
-    return ResidualWidths.learn(predictor, *_pair(residuals, "residuals")).predictor
+    return ResidualWidths.learn(predictor, *pair_of(residuals, "residuals")).predictor
 
 
-def _read(
+def read_model(
     predictor: Predictor, rows: LabelledRows, arguments: Mapping[str, Any]
 ) -> tuple[ModelBands, Method, Request, Columns, Outputs]:
     """Return how the model is read, the method, the request, its columns for the calibration rows, and their kind."""
@@ -464,7 +505,8 @@ def _nearest(quantiles: tuple[float, ...], request: Request) -> float:
     return min(pairs, key=lambda tau: abs(tau - wanted), default=wanted)
 
 
-def _pair(data: Any, name: str) -> tuple[Any, Any]:
+def pair_of(data: Any, name: str) -> tuple[Any, Any]:
+    """Return rows and their true values; what is no pair is refused."""
     if not isinstance(data, tuple | list) or len(data) != 2:
         raise TypeError(f"{name} must be a pair (X, y) of rows and their true values, found {type(data).__name__}.")
     X, y = data
@@ -474,6 +516,6 @@ def _pair(data: Any, name: str) -> tuple[Any, Any]:
 def _prints(data: Any, name: str) -> Prints | None:
     if data is None:
         return None
-    X, y = _pair(data, name)
+    X, y = pair_of(data, name)
     table = read_table(X).settled()
     return fingerprints(table, column_target(y, table.n_rows))

@@ -11,6 +11,8 @@ from guardband.bands.levels import Level
 
 if TYPE_CHECKING:
     from guardband.audit.audit import Audit
+    from guardband.audit.evidence import Evidence
+    from guardband.audit.several import SeveralEvidence
     from guardband.explain.explainable import Explainable
     from guardband.explain.explanation import Explanation
 
@@ -71,6 +73,7 @@ class Judged:
         """
         from guardband.explain.explain import explain_rows
 
+        refuse_several(len(self.calibration_.rule.target_names), "explain")
         return explain_rows(
             self,
             X,
@@ -96,6 +99,8 @@ class Judged:
     ) -> Audit:
         """Return what rows with known true values say of the promise.
 
+        Of several targets it returns a ``SeveralAudit``: all of them at once, and an ``Audit`` of each by its name.
+
         Each further audit has its own chance of a false alarm, and these chances add up. To look again and again, use
         ``gb.Monitor``.
 
@@ -116,10 +121,9 @@ class Judged:
         significance : float, default 0.01
             How often a model that keeps its promise may be called broken. Lower it if a false alarm is expensive.
         """
-        from guardband.audit.audit import audit
-        from guardband.audit.evidence import Evidence
+        from guardband.audit.several import audit_of
 
-        return audit(Evidence.of(self, X, y, group=group, time=time, entities=entities, weights=weights), significance)
+        return audit_of(_evidence(self, X, y, group, time, entities, weights), significance)
 
     def report(
         self: Guarded,
@@ -162,14 +166,35 @@ class Judged:
             Who made the page. It stands beside the date.
         unit : str, default ""
             The unit of the target, such as "EUR". It stands behind predictions, interval ends and widths.
+            With several targets, a unit for each in order, such as "EUR,days".
         """
-        from guardband.audit.evidence import Evidence
         from guardband.report.document import document
         from guardband.report.heading import Heading
         from guardband.report.page import write_report
 
         evidence = None
         if X is not None or y is not None:
-            evidence = Evidence.of(self, X, y, group=group, time=time, entities=entities, weights=weights)
+            evidence = _evidence(self, X, y, group, time, entities, weights)
         heading = Heading(title, author, unit)
         return write_report(document(self, evidence, significance, heading), Path(path))
+
+
+def _evidence(
+    model: Guarded, X: Any, y: Any, group: Any, time: Any, entities: Any, weights: Any
+) -> Evidence | SeveralEvidence:
+    """Return the evidence of rows, for one target or for several, which have no weights."""
+    from guardband.audit.evidence import Evidence
+    from guardband.audit.several import SeveralEvidence
+
+    sides = {"group": group, "time": time, "entities": entities}
+    if not model.calibration_.rule.target_names:
+        return Evidence.of(model, X, y, **sides, weights=weights)
+    if weights is not None:
+        raise ValueError("Several targets cannot use weights. Remove weights.")
+    return SeveralEvidence.of(model, X, y, **sides)
+
+
+def refuse_several(n_targets: int, what: str) -> None:
+    """Raise for several targets: ``what`` takes a model of one."""
+    if n_targets > 1:
+        raise ValueError(f"{what} takes a model of one target. Fit one target at a time.")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
@@ -11,9 +12,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from guardband.audit.evidence import Evidence
+from guardband.audit.several import SeveralEvidence
+from guardband.audit.target_view import of_rows
+from guardband.bands.boxes import Boxes
 from guardband.bands.intervals import Intervals, intervals_of
 from guardband.bands.predicted import Context
+from guardband.data.fingerprint import allowed_overlap, count_overlap
 from guardband.data.labelled_rows import column_target
+from guardband.data.several_targets import read_targets
 from guardband.data.table import Column, Table
 from guardband.doors.network_groups import labels_of
 from guardband.doors.tensor_prints import prints_of
@@ -31,6 +37,8 @@ def evidence_of_network(
 ) -> Evidence:
     """Return rows with the intervals of a network, for an audit."""
     tensors = map_tensors(x, lambda t: t)
+    if guarded.rule.target_names:
+        return cast(Evidence, _several(guarded, tensors, y, group, time, batch_size))
     target = column_target(y, rows_in(tensors))
     intervals = _intervals(guarded, tensors, len(target), batch_size)
     columns = _columns(tensors, intervals)
@@ -45,6 +53,7 @@ def evidence_of_network(
         group=group,
         time=time,
         context=_context(guarded, tensors, batch_size, len(target)),
+        risk=guarded.rule.promised_risk,
     )
 
 
@@ -60,14 +69,62 @@ def _context(guarded: GuardedNetwork, x: Inputs, batch_size: int, n: int) -> Con
     return Context(group=np.concatenate(parts))
 
 
+def _several(guarded: GuardedNetwork, x: Inputs, y: Any, group: Any, time: Any, batch_size: int) -> SeveralEvidence:
+    """Return rows with the boxes of a network that has several targets."""
+    names, certificate, n = guarded.rule.target_names, guarded.certificate, rows_in(x)
+    values, _ = read_targets(y, n, names)
+    ends = _outputs(guarded, x, n, batch_size).numpy()
+    scalar = ends.ndim == 3
+    lower, point, upper = ends[:, :, 0], ends[:, :, 1] if scalar else ends[:, :, 1, 0], ends[:, :, 2]
+    each = tuple(replace(certificate, promise=certificate.promise.of_target(j)) for j in range(len(names)))
+    level = certificate.confidence_level
+    assert level is not None  # several targets have no promise for a risk
+    boxes = Boxes(lower, point, upper, level, names, certificate, each)
+    known = ~np.isnan(values)
+    complete = np.flatnonzero(known.all(axis=1))
+    prints, evidence = prints_of(x, torch.from_numpy(values)), []
+    for j, name in enumerate(names):
+        rows = np.flatnonzero(known[:, j])
+        own = boxes[rows][name]
+        columns = {name: column[rows] for name, column in _columns(x, boxes[name]).items()}
+        table = Table(tuple(Column(name, column) for name, column in columns.items()), len(rows))
+        made = Evidence.of_intervals(
+            own,
+            values[rows, j],
+            table=table,
+            inputs=np.nan_to_num(np.stack(list(columns.values()), axis=1)).astype(np.float32),
+            prints=prints[:0],
+            calibration_prints=prints[:0],
+            group=of_rows(group, rows),
+            time=of_rows(time, rows),
+        )
+        evidence.append(replace(made, response=name))
+    used = guarded.calibration_prints
+    return SeveralEvidence(
+        names,
+        tuple(evidence),
+        boxes[complete].contains(values[complete]).reshape(len(complete), -1),
+        boxes,
+        certificate,
+        None,
+        count_overlap(prints[complete], used),
+        allowed_overlap(len(complete), used),
+        (),
+    )
+
+
 @torch.no_grad()
-def _intervals(guarded: GuardedNetwork, x: Inputs, n: int, batch_size: int) -> Intervals:
+def _outputs(guarded: GuardedNetwork, x: Inputs, n: int, batch_size: int) -> Tensor:
     parts: list[Tensor] = []
     for start in range(0, n, batch_size):
         batch = map_tensors(map_tensors(x, itemgetter(slice(start, start + batch_size))), guarded.on_its_device)
         parts.append(call(guarded, batch).double().cpu())
+    return torch.cat(parts)
+
+
+def _intervals(guarded: GuardedNetwork, x: Inputs, n: int, batch_size: int) -> Intervals:
     level = guarded.certificate.confidence_level
-    return intervals_of(torch.cat(parts), level, guarded.certificate)
+    return intervals_of(_outputs(guarded, x, n, batch_size), level, guarded.certificate)
 
 
 def _columns(x: Inputs, intervals: Intervals) -> dict[str, NDArray[np.float64]]:

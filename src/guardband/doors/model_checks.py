@@ -21,16 +21,20 @@ from guardband.bands.kept_promise import given_rows
 from guardband.bands.parted_promise import PartedPromise
 from guardband.bands.predicted import Context, Predicted
 from guardband.bands.promise import Promise
+from guardband.bands.risk_bounds import risk_budget
 from guardband.calibration.conformal import Conformal
 from guardband.calibration.cut import RankCut
 from guardband.calibration.grouped_cut import GroupedCut
 from guardband.calibration.rejection_cut import RejectionCut
+from guardband.calibration.risk_control import RiskControl
 from guardband.calibration.rule import Calibration, Rule
+from guardband.calibration.several import SeveralRule
 from guardband.calibration.sided import Sided
 from guardband.calibration.summary import Array, Summary
 from guardband.calibration.weighted_cut import WeightedCut
 from guardband.data.codes import FURTHEST, MOST_RANGES
 from guardband.data.encoder import TableEncoder
+from guardband.data.several_targets import SeveralTargets
 from guardband.data.target import Target
 from guardband.doors.group_checks import check_grouped
 from guardband.doors.weight_checks import check_weighted
@@ -42,8 +46,10 @@ TRIED = 256
 """Rows for networks so deep that a bound says nothing."""
 ROUNDING = 1.01
 """Sums of single precision may be larger than exact ones by a share far below one percent."""
-MAY_MISS = frozenset({"rows.distance"})
-"""What calibration rows may leave as NaN: bayes has no distance where the network predicts no finite number."""
+MAY_MISS = frozenset({"rows.distance", "rows.each"})
+"""What calibration rows may leave as NaN: bayes has no distance where the network predicts no finite number.
+
+A row has no score for a target that is missing in it; a rule for all targets refuses that."""
 FOUND = ("n_calibration", "rank", "whole_line", "tau", "covered")
 """What a promise says of the calibration rows; all else follows from the arguments."""
 
@@ -71,6 +77,11 @@ def check_columns(entries: Mapping[str, Any], encoder: Any) -> None:
 
 def check_target(target: Target, asked: Target) -> None:
     """Raise unless the target is what the arguments ask for."""
+    if isinstance(target, SeveralTargets) and isinstance(asked, SeveralTargets):
+        _demand(target.names == asked.names, "its targets are not what its arguments ask for")
+        for own, like in zip(target.each, asked.each, strict=True):
+            check_target(own, like)
+        return
     same = replace(
         asked,
         scales=target.scales,
@@ -165,10 +176,11 @@ def like_predicted(rule: Rule, predicted: Predicted) -> Summary:
         "entity": np.zeros(1, dtype=np.int64),
         "group": np.zeros((1, rule.group_columns), dtype=np.int64),
         "weight": np.full(1, 1e-300),  # below any bound on weights
+        "fold": np.zeros(1, dtype=np.int64),
     }
     context = Context(**{name: of_uses[name] for name in rule.uses if name in of_uses})
     with np.errstate(all="ignore"):
-        return rule.summarise(predicted, np.zeros(1), context)
+        return rule.summarise(predicted, np.zeros((1, len(rule.target_names)) if rule.target_names else 1), context)
 
 
 def check_summary(summary: Summary, like: Summary, n_rows: int) -> None:
@@ -200,10 +212,32 @@ def check_calibration(
         like = replace(like, promise=like.promise.chosen_among(among, delta))
     said = certificate.method == rule.method and certificate.scalar == rule.levels.scalar
     _demand(said, "its certificate is for other levels")
-    if isinstance(rule, Sided):
+    if isinstance(rule, SeveralRule):
+        _check_targets(rule, arrays, certificate.promise, like, predicted)
+    elif isinstance(rule, Sided):
         _check_sides(rule, arrays, certificate.promise, like, predicted)
     else:
         _check_found(rule, arrays, certificate.promise, like, predicted)
+
+
+def _check_targets(
+    rule: SeveralRule, arrays: Mapping[str, NDArray[Any]], promise: Promise, like: Calibration, predicted: Predicted
+) -> None:
+    """Raise unless the promise of all targets, or of each, is such as its rule makes."""
+    _demand(type(promise) is type(like.promise), "its certificate is of another kind than its arguments ask for")
+    _demand(arrays.keys() == like.arrays.keys(), "it is calibrated in another way than its arguments say")
+    shapes = {name: array.shape for name, array in like.arrays.items()}
+    _demand({name: array.shape for name, array in arrays.items()} == shapes, "its calibration has the wrong shape")
+    each = [promise.of_target(j) for j in range(len(rule.targets))]
+    _demand(promise == like.promise.with_targets(each, promise), "its certificate does not follow from its arguments")
+    counts = [own.n_calibration for own in each]
+    _demand(max(counts) <= promise.n_calibration <= sum(counts), "its certificate counts more rows than there are")
+    for j, own in enumerate(each):
+        extended = rule.score.extends or not promise.is_of_each_target
+        made = replace(like.promise.of_target(j), extended=extended)  # type: ignore[call-arg]
+        found = replace(own, extended=extended)  # type: ignore[call-arg]
+        alone = Calibration(rule.target_arrays(j, like.arrays), made)
+        _check_found(rule.of_target(j), rule.target_arrays(j, dict(arrays)), found, alone, predicted)
 
 
 def _check_sides(
@@ -270,6 +304,11 @@ def _check_promise(promise: Promise, like: Promise, rule: Rule, arrays: Mapping[
     counts = [k for name in ("rank", "covered") for k in found.get(name) or ()]
     _demand(n >= (0 if kept else 1) and n <= kept.get("n_given", n), "its certificate counts more rows than there are")
     _demand(all(0 <= k <= n + 1 for k in counts), "its certificate counts more rows than there are")
+    if isinstance(rule, RiskControl):
+        is_infinite = bool(np.isinf(arrays["threshold"]).all())
+        _demand(promise.whole_line == (is_infinite,), "its certificate does not fit its calibration")
+        enough = risk_budget(rule.risk.limit, rule.risk.cap, n, rule.delta) >= 0
+        _demand(enough or is_infinite, "its certificate counts too few rows for its risk")
     if isinstance(rule, Conformal) and isinstance(rule.cut, RankCut):
         ranks = tuple(rule.cut.rank(level, n) for level in levels)
         infinite = tuple(np.isinf(arrays["threshold"]).tolist())

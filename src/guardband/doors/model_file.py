@@ -19,8 +19,11 @@ from torch import Tensor, nn
 
 from guardband.bands.certificate import Certificate
 from guardband.bands.predicted import Predicted
+from guardband.bands.risk import Risk
+from guardband.calibration.cross import crossed
 from guardband.calibration.cut import Cut
-from guardband.data.encoder import TableEncoder, encoder_from_dict
+from guardband.calibration.rule import Rule
+from guardband.data.encoder import Encoder, TableEncoder, encoder_from_dict
 from guardband.data.reference import Reference
 from guardband.data.repeats import RepeatRule
 from guardband.data.target import Target
@@ -28,6 +31,8 @@ from guardband.data.transforms import Functions
 from guardband.data.unlike import Seen
 from guardband.doors.band_file import described_rule, restored_rule
 from guardband.doors.bands import BandCalibrator
+from guardband.doors.cross_file import fold_entries, fold_tensors, folds_of
+from guardband.doors.distribution_calibrator import DistributionCalibrator
 from guardband.doors.file_format import AGAIN, plain, read, reason, rich, write
 from guardband.doors.fitted import Fitted
 from guardband.doors.groups import grouped, restored_groups
@@ -47,6 +52,17 @@ from guardband.doors.model_checks import (
 from guardband.doors.network import GuardedNetwork, read_arguments
 from guardband.doors.network_groups import NetworkGroups
 from guardband.doors.online_file import restored_online
+from guardband.doors.places_file import (
+    PLACES,
+    described_distribution,
+    places_tensors,
+    restored_distribution,
+    restored_places,
+    tails_of,
+    with_tails,
+)
+from guardband.doors.several_file import restored_several, restored_target, several_entries
+from guardband.doors.signed_file import trusted_file
 from guardband.doors.stored_calibration import (
     SUMMARY,
     calibration_entries,
@@ -59,8 +75,10 @@ from guardband.doors.weights import Weighting, weighted
 from guardband.exceptions import ModelFileError
 from guardband.learning.architecture import Architecture, Builder
 from guardband.learning.choice import AUTO, SCORES
+from guardband.learning.crossed import Crossed
 from guardband.learning.learned import Learned
 from guardband.learning.options import FitOptions, resolve_device
+from guardband.learning.placed import placement_of
 from guardband.methods.method import Method
 from guardband.methods.registry import method_named, method_names
 from guardband.nn.heads import Head
@@ -78,7 +96,7 @@ NO_FAULT_OF_THE_FILE = (Warning, torch.OutOfMemoryError, getattr(torch, "Acceler
 
 
 def save(
-    model: TableModel | GuardedNetwork | GuardedModel | BandCalibrator,
+    model: TableModel | GuardedNetwork | GuardedModel | BandCalibrator | DistributionCalibrator,
     path: str | os.PathLike[str],
     report: dict[str, Any] | None = None,
 ) -> None:
@@ -95,6 +113,7 @@ def save(
             "meaning": model.meaning,
             "groups": None if model.grouping is None else [list(own) for own in model.grouping.values],
             "members": model.grouping is not None and model.grouping.members,
+            "several": list(model.rule.target_names) or None,
         }
         tensors = {name: t for name, t in model.state_dict().items() if name != "_extra_state"}
         write(path, entries, tensors | {NETWORK_PRINTS: torch.from_numpy(model.calibration_prints.view(np.int64))})
@@ -106,10 +125,14 @@ def save(
         entries, tensors = described_rule(model, _plain_arguments(model.arguments))
         write(path, entries, tensors | packed_report(report))
         return
+    if isinstance(model, DistributionCalibrator):
+        write(path, *described_distribution(model))
+        return
     fitted = model.fitted_
     learned, calibrated = fitted.learned, fitted.calibrated
     params = {name: value for name, value in fitted.params.items() if name != "device"}
     seed = params["random_state"]
+    first = learned.each[0]
     entries = {
         "kind": "table",
         "params": _plain_arguments(params | {"random_state": seed if isinstance(seed, numbers.Integral) else None}),
@@ -119,11 +142,12 @@ def save(
         },
         "encoder": learned.encoder.to_dict(),
         "target": learned.target.to_dict(),
-        "in_features": learned.in_features,
+        "in_features": first.in_features,
         "hidden": list(learned.architecture.hidden),
         "dropout": learned.architecture.dropout,
         "epochs": list(learned.epochs),
-        "choices": learned.choices,
+        "choices": first.choices,
+        "crossed": fold_entries(learned),
         "score": fitted.rule.method if fitted.params["method"] == AUTO else None,
         **calibration_entries(calibrated),
         "reference": fitted.reference.to_dict(),
@@ -133,8 +157,10 @@ def save(
         "grouping": None if fitted.grouping is None else fitted.grouping.to_dict(),
         "weighting": weighting_entries(fitted.weighting),
         "trained_until": fitted.trained_until,
+        "tails": tails_of(fitted.placement),
+        "several": several_entries(fitted.rule, learned.target),
     }
-    tensors = {WEIGHTS + name: t for name, t in learned.members.snapshot().items()}
+    tensors = {WEIGHTS + name: t for name, t in fold_tensors(learned).items()}
     for name in PRINTS:
         tensors[name] = torch.from_numpy(getattr(fitted, name).view(np.int64))
     for name in ENTITIES:
@@ -142,6 +168,7 @@ def save(
             tensors[name] = torch.from_numpy(labels)
     if calibrated is not None:
         tensors |= calibration_tensors(calibrated) | weighting_tensors(fitted.weighting)
+        tensors |= places_tensors(fitted.places)
     write(path, entries, tensors | packed_report(report))
 
 
@@ -153,12 +180,15 @@ def load(
     network: Builder | nn.Module | Sequence[nn.Module] | None = None,
     method: Method | None = None,
     guarantee: Cut | None = None,
+    risk: Risk | None = None,
     outputs: Any = None,
     split_by: Callable[[Any], Any] | None = None,
     groups: Callable[[Any], Any] | None = None,
     weights: Callable[[Any], Any] | None = None,
     target_transform: Functions | None = None,
     device: str = "auto",
+    trusted: Any = None,
+    signature: str | os.PathLike[str] | None = None,
 ) -> Any:
     """Return what was saved: an ``IntervalRegressor``, a calibrator, or what ``calibrate`` returned.
 
@@ -181,6 +211,8 @@ def load(
         The method, if it is your own.
     guarantee : Cut, default None
         The guarantee, if it is your own.
+    risk : Risk, default None
+        The risk, if its loss is your own. It must be the one that the model was calibrated with.
     outputs : function, default None
         The function that reads a network's outputs, if it is your own.
     split_by : function, default None
@@ -193,18 +225,26 @@ def load(
         The functions ``(forward, inverse)``, if they are your own.
     device : str, default "auto"
         Where a table's model computes. A network of your own stays where it is.
+    trusted : path, str, bytes or public key, default None
+        The public key of whoever must have signed the file: a PEM file, its text, or a key of the package
+        cryptography. guardband checks the signature before it reads anything else, and refuses every other file.
+        None checks no signature.
+    signature : str or path, default None
+        The signature of the file. None means the file beside it whose name has ``.sig`` added.
 
     Returns
     -------
-    IntervalRegressor, GuardedNetwork, GuardedModel, BandCalibrator or OnlineCalibrator
+    IntervalRegressor, GuardedNetwork, GuardedModel, BandCalibrator, DistributionCalibrator or OnlineCalibrator
         The model, with its certificate.
 
     Raises
     ------
     ModelFileError
-        If the file cannot be loaded, with the reason.
+        If the file cannot be loaded, with the reason. If it is not signed with the key that you trust, this is a
+        ``SignatureError``.
     """
-    brought = {"network": network, "method": method, "guarantee": guarantee, "outputs": outputs}
+    path = trusted_file(path, trusted, signature)
+    brought = {"network": network, "method": method, "guarantee": guarantee, "risk": risk, "outputs": outputs}
     brought |= {"split_by": split_by, "groups": groups, "weights": weights, "target_transform": target_transform}
     found = _load(path, brought, model, residuals, device)
     if not isinstance(found, TableModel):
@@ -237,6 +277,12 @@ def _load(path: str | os.PathLike[str], brought: Mapping[str, Any], model: Any, 
             return restored_online(entries, tensors, model, method=brought.get("method"))
         if entries["kind"] == "model":
             return restored(entries, tensors, _arguments(entries["arguments"], brought), model, residuals, weights)
+        if entries["kind"] == "distribution":
+            if model is not None or any(own is not None for own in brought.values()):
+                raise ModelFileError(
+                    "it holds a DistributionCalibrator, which needs nothing of your own: pass nothing."
+                )
+            return restored_distribution(entries, tensors)
         if model is not None or residuals is not None:
             what = "no model" if entries["kind"] == "rule" else "its own model"
             raise ModelFileError(f"it holds {what}: remove model=... and residuals=...")
@@ -262,7 +308,10 @@ def _network(entries: Mapping[str, Any], tensors: Mapping[str, Tensor], brought:
     if len(networks) != expected or not all(isinstance(one, nn.Module) for one in networks):
         raise ModelFileError(f"it holds {expected} calibrated network(s): build the network anew and pass network=...")
     arguments = _arguments(entries["arguments"], brought)
-    rule, declared, order = read_arguments(arguments, expected)
+    names = tuple(entries.get("several") or ())
+    if bool(names) != (arguments.get("targets") is not None):
+        raise ValueError("its targets are not what its arguments ask for")
+    rule, declared, order = read_arguments(arguments, expected, names)
     arrays = {name.removeprefix(CALIBRATION): t.numpy() for name, t in tensors.items() if name.startswith(CALIBRATION)}
     certificate = Certificate.from_dict(entries["certificate"])
     networks = [copy.deepcopy(networks[i]).eval().requires_grad_(False) for i in order]
@@ -296,46 +345,41 @@ def _network(entries: Mapping[str, Any], tensors: Mapping[str, Tensor], brought:
 def _restore(
     params: Mapping[str, Any], entries: Mapping[str, Any], tensors: Mapping[str, Tensor], function: Any = None
 ) -> TableModel:
-    options = FitOptions.of(params)
+    options, several = FitOptions.of(params), entries.get("several")
+    if (several is not None) != (options.targets is not None):
+        raise ValueError("its targets are not what its arguments ask for")
+    options = options if several is None else options.for_targets(tuple(several["names"]))
     heads: tuple[Head, ...] = tuple(spec.head for spec in options.specs)
     encoder, epochs = encoder_from_dict(entries["encoder"]), tuple(entries["epochs"])
-    target = Target.from_dict(entries["target"], options.target.transform)
-    check_columns(entries, encoder)
+    target = restored_target(entries, options.target)
     check_target(target, options.target)
-    check_tensors(tensors, (*PRINTS, *ENTITIES), (WEIGHTS, SUMMARY, WEIGHTING))
+    check_tensors(tensors, (*PRINTS, *ENTITIES), (WEIGHTS, SUMMARY, WEIGHTING, PLACES))
     weights = {name.removeprefix(WEIGHTS): t for name, t in tensors.items() if name.startswith(WEIGHTS)}
-    shape = {"hidden": tuple(entries["hidden"]), "dropout": entries["dropout"]}
-    architecture = replace(options.architecture, **shape).for_table(encoder)
-    copies = options.effort.copies
-    if len(epochs) != copies * len(heads):
-        raise ValueError("it holds other networks than its arguments ask for")
-    if architecture.builder is None:
-        check_size([entries["in_features"], *architecture.hidden, heads[0].columns], weights, len(epochs))
-    members = _rebuilt(architecture, heads * copies, entries["in_features"], options.device, weights)
-    if architecture.builder is None and isinstance(encoder, TableEncoder):
-        check_outputs(members, weights, encoder, target, options.device)
-    members.restore(weights)
-    learned = Learned(
-        encoder,
-        target,
-        architecture,
-        heads,
-        copies,
-        members,
-        epochs,
-        entries["in_features"],
-        options.device,
-        choices=entries["choices"],
-    )
+    learned: Learned | Crossed
+    if params["calibration"] == "split":
+        if entries["crossed"] is not None:
+            raise ValueError("it holds folds that its arguments do not ask for")
+        learned = _learned(options, heads, entries, encoder, target, epochs, weights)
+    else:
+        folds = []
+        for own, kept, each in folds_of(entries, params["folds"], epochs, weights):
+            scale = Target.from_dict(own["target"], options.target.transform)
+            check_target(scale, options.target)
+            folds.append(_learned(options, heads, own, encoder_from_dict(own["encoder"]), scale, kept, each))
+        learned = Crossed(tuple(folds), target)
     score = entries["score"]
     if (score is not None) != (params["method"] == AUTO) or score not in (None, *SCORES):
         raise ValueError(f"its score, {score!r}, is not what its arguments ask for")
     method = options.method if score is None else method_named(score)
     grouping = restored_groups(entries, params["groups"])
+    names, scales = (None, None) if several is None else (several["names"], several["scales"])
+    of_several = restored_several(method, options.request, options.targets, names, scales)
     prints: dict[str, Any] = {name: tensors[name].numpy().view(np.uint64) for name in PRINTS}
+    left_over = len(prints["training_prints"]) - len(prints["calibration_prints"])
+    rule = of_several or grouped(_rule(method, options, params, left_over), grouping)
     fitted = Fitted(
         learned=learned,
-        rule=grouped(method.rule(options.request), grouping),
+        rule=rule,
         calibrated=None,
         **prints,
         reference=Reference.from_dict(entries["reference"]),
@@ -347,18 +391,64 @@ def _restore(
         seen=None if entries.get("seen") is None else Seen.from_dict(entries["seen"]),
         grouping=grouping,
         trained_until=entries["trained_until"],
+        placement=with_tails(placement_of(heads), entries.get("tails")),
     )
-    if entries["certificate"] is None and any(name.startswith((SUMMARY, WEIGHTING)) for name in tensors):
+    if entries["certificate"] is None and any(name.startswith((SUMMARY, WEIGHTING, PLACES)) for name in tensors):
         raise ValueError("it holds a calibration without its certificate")
     if entries["certificate"] is not None:
-        columns = np.zeros((copies if fitted.rule.each_copy else 1, len(heads), 1, heads[0].columns))
+        copies = options.effort.copies if fitted.rule.each_copy else 1
+        columns = np.zeros((copies, len(heads), 1, heads[0].columns))
         n_rows, on_insufficient = len(fitted.calibration_prints), options.request.on_insufficient
         like: Predicted = heads[0].read(columns)
         weighting = restored_weighting(entries["weighting"], tensors, function, entries["features"]["count"])
-        rule = weighted(fitted.rule, weighting)
+        rule = weighted(fitted.rule, weighting).in_units(target.to_units)
         calibrated = restored_calibration(rule, entries, tensors, like, n_rows, on_insufficient)
-        fitted = replace(fitted, calibrated=calibrated, weighting=weighting)
+        entities = fitted.calibration_entities
+        places = restored_places(fitted.placement, tensors, calibrated, n_rows if entities is None else len(entities))
+        fitted = replace(fitted, calibrated=calibrated, weighting=weighting, places=places)
     return TableModel(fitted, entries["features"]["names"], entries["features"]["count"])
+
+
+def _rule(method: Method, options: FitOptions, params: Mapping[str, Any], left_over: int) -> Rule:
+    """Return the rule; by cross-validation, so many rows calibrated nothing."""
+    rule, kind = method.rule(options.request), params["calibration"]
+    return rule if kind == "split" else crossed(rule, kind, params["folds"], left_over)
+
+
+def _learned(
+    options: FitOptions,
+    heads: tuple[Head, ...],
+    entries: Mapping[str, Any],
+    encoder: Encoder,
+    target: Target,
+    epochs: tuple[int, ...],
+    weights: State,
+) -> Learned:
+    """Return the networks that one set of training rows taught, with the entries of the table or of a fold."""
+    check_columns(entries, encoder)
+    shape = {"hidden": tuple(entries["hidden"]), "dropout": entries["dropout"]}
+    architecture = replace(options.architecture, **shape).for_table(encoder)
+    copies, in_features = options.effort.copies, entries["in_features"]
+    if len(epochs) != copies * len(heads):
+        raise ValueError("it holds other networks than its arguments ask for")
+    if architecture.builder is None:
+        check_size([in_features, *architecture.hidden, heads[0].columns], weights, len(epochs))
+    members = _rebuilt(architecture, heads * copies, in_features, options.device, weights)
+    if architecture.builder is None and isinstance(encoder, TableEncoder):
+        check_outputs(members, weights, encoder, target, options.device)
+    members.restore(weights)
+    return Learned(
+        encoder,
+        target,
+        architecture,
+        heads,
+        copies,
+        members,
+        epochs,
+        in_features,
+        options.device,
+        choices=entries["choices"],
+    )
 
 
 def _rebuilt(
@@ -388,12 +478,17 @@ def _plain_argument(name: str, value: Any) -> Any:
     if name == "method" and isinstance(value, Method):
         return value.name if value.name in method_names() and method_named(value.name) is value else CUSTOM
     if name == "target_transform" and isinstance(value, tuple | list):
-        return CUSTOM
+        return CUSTOM if any(callable(own) or isinstance(own, tuple | list) for own in value) else plain(value)
+    if isinstance(value, Risk):
+        return CUSTOM if callable(value.loss) else {"limit": value.limit, "cap": value.cap}
     return CUSTOM if callable(value) or isinstance(value, Cut) else plain(value)
 
 
 def _arguments(saved: Mapping[str, Any], brought: Mapping[str, Any]) -> dict[str, Any]:
-    arguments = {name: rich(value) for name, value in saved.items()}
+    arguments = {name: rich(value) for name, value in saved.items() if name != "risk"}
+    if "risk" in saved:
+        own = saved["risk"]
+        arguments["risk"] = Risk(**own) if isinstance(own, dict) else own
     idle = [name for name, value in brought.items() if value is not None and saved.get(name, CUSTOM) != CUSTOM]
     if idle:
         raise ModelFileError(f"it holds its own {idle[0]}: remove {idle[0]}=...")

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from guardband.audit.guarded import Guarded
 from guardband.bands.certificate import Certificate
 from guardband.data.labelled_rows import column_target
+from guardband.doors.judged import refuse_several
 from guardband.monitor.blocks import Block, ColumnHistory, blocks_of, columns_of, shown
 from guardband.monitor.cells import MOST_COLUMNS, ColumnCells, cells_of
 from guardband.monitor.conclusion import as_evidence, finding_of, present_coverage
@@ -61,6 +62,7 @@ class Monitor:
     def __init__(self, model: Any, significance: float = 0.01) -> None:
         if not 0 < significance < 1:
             raise ValueError(f"significance must lie strictly between 0 and 1, found {significance}. Use 0.01.")
+        refuse_several(certificate_of(model).promise.n_targets, "A monitor")
         guarded = guarded_of(model)
         columns = () if guarded is None else cells_of(guarded.fitted_.reference, frozenset(guarded.belonging.keys))
         self._begin(certificate_of(model), guarded, columns, significance, digest_of(model))

@@ -30,9 +30,11 @@ from guardband.doors.groups import request_of
 from guardband.doors.network_groups import NetworkGroups, labels_of
 from guardband.doors.network_weights import weights_of
 from guardband.doors.outputs import Declared, declared
+from guardband.doors.several_network import known_outcomes, refuse_idle_arguments, target_names
 from guardband.doors.tensor_prints import prints_of
 from guardband.doors.weights import Weighting, weighted
 from guardband.exceptions import RepeatedRowsWarning, warn
+from guardband.learning.several import check_targets, several_rule
 from guardband.methods.registry import method_named
 from guardband.nn.calibration_arrays import CalibrationArrays, stacked_ends
 from guardband.training.inputs import Inputs, call, map_tensors, rows_in, split_target
@@ -97,7 +99,7 @@ class GuardedNetwork(nn.Module):
         if "weight" in self._rule.uses_of_new:
             context = replace(context, weight=weights_of(self.arguments["weights"], kwargs or args))
         out = stacked_ends(self._rule.ends(predicted, context, self.calibration.arrays(), torch))
-        return out[:, :, 0] if self._rule.levels.scalar else out
+        return out[..., 0] if self._rule.levels.scalar else out
 
     def _repr_html_(self) -> str:
         from guardband.doors.shown import guarded_network_html
@@ -149,10 +151,10 @@ class GuardedNetwork(nn.Module):
         batch_size : int, default 1024
             How many rows the network sees at once.
         """
-        from guardband.audit.audit import audit
+        from guardband.audit.several import audit_of
         from guardband.doors.judged_network import evidence_of_network
 
-        return audit(evidence_of_network(self, x, y, group=group, time=time, batch_size=batch_size), significance)
+        return audit_of(evidence_of_network(self, x, y, group=group, time=time, batch_size=batch_size), significance)
 
     def report(
         self,
@@ -292,7 +294,8 @@ def calibrate_network(
     networks = [network] if isinstance(network, nn.Module) else list(network)
     if isinstance(data, Tensor):
         raise TypeError("data is one tensor alone. Pass inputs and true values, as (x, y).")
-    chosen, read, order = read_arguments(arguments, len(networks))
+    names, data = target_names(data, arguments.get("targets"), target, batch_size)
+    chosen, read, order = read_arguments(arguments, len(networks), names)
     copies = [copy.deepcopy(networks[i]).eval().requires_grad_(False) for i in order]
     prints: list[Prints] = []
     function, labels = arguments["groups"], []
@@ -302,10 +305,14 @@ def calibrate_network(
 
     def blocks() -> Iterator[Block]:
         first_row = 0
-        for inputs, y in labelled_batches(data, target, batch_size):
-            outcomes = read_target(y, len(y), first_row)
+        for inputs, y in labelled_batches(data, target, batch_size, bool(names)):
             predicted = _predicted(copies, read, inputs, len(y))
             refuse_faults(predicted, first_row)
+            if names:
+                rows, outcomes = known_outcomes(y, names, arguments["targets"])
+                predicted, inputs, y = predicted.rows(rows), map_tensors(inputs, itemgetter(rows)), y[rows]
+            else:
+                outcomes = read_target(y, len(y), first_row)
             prints.append(prints_of(inputs, y))
             first_row += len(y)
             if function is not None:
@@ -317,7 +324,9 @@ def calibrate_network(
             yield predicted, outcomes, Context(weight=weight)
 
     trained = (
-        [prints_of(*batch) for batch in labelled_batches(training, target, batch_size)] if training is not None else []
+        [prints_of(*batch) for batch in labelled_batches(training, target, batch_size, bool(names))]
+        if training is not None
+        else []
     )
     weights = [float(p.double().sum()) for network in copies if process_group is not None for p in network.parameters()]
     same = f"{chosen} of {read} with {weights}"
@@ -347,8 +356,13 @@ def calibrate_network(
     return GuardedNetwork(copies, chosen, read, calibrated.found.arrays, certificate, arguments, every, groups)
 
 
-def read_arguments(arguments: Mapping[str, Any], networks: int) -> tuple[Rule, Declared, list[int]]:
-    """Return the rule, how outputs are read, and the order of the networks that arguments of ``calibrate`` ask for."""
+def read_arguments(
+    arguments: Mapping[str, Any], networks: int, names: Sequence[str] = ()
+) -> tuple[Rule, Declared, list[int]]:
+    """Return the rule, how outputs are read, and the order of the networks that arguments of ``calibrate`` ask for.
+
+    ``names`` are those of the targets if there are several.
+    """
     method = method_named(arguments["method"])
     request = request_of(arguments)
     method.check(request)
@@ -358,6 +372,11 @@ def read_arguments(arguments: Mapping[str, Any], networks: int) -> tuple[Rule, D
         raise ValueError(f"tau chooses a pair of quantiles, and outputs declares none. Remove tau={request.tau}.")
     if read.holds_candidates and networks > 1:
         raise ValueError(f"Quantiles must come from one network, found {networks} networks.")
+    if names:
+        check_targets(arguments["targets"], request, method)
+        refuse_idle_arguments(arguments, networks)
+        rule = several_rule(method, request, arguments["targets"], names, arguments.get("scales") or ())
+        return rule, read.of_each(len(names)), [0]
     return method.rule(request), read, [0] if read.holds_candidates else method.order(request, networks)
 
 
@@ -370,10 +389,10 @@ def _predicted(networks: Sequence[nn.Module], read: Declared, inputs: Inputs, n:
     return predicted.map(lambda part: part.double().cpu().numpy())
 
 
-def labelled_batches(data: Any, target: str, batch_size: int) -> Iterator[tuple[Inputs, Tensor]]:
-    """Give inputs and responses of each batch."""
+def labelled_batches(data: Any, target: str, batch_size: int, several: bool = False) -> Iterator[tuple[Inputs, Tensor]]:
+    """Give inputs and responses of each batch, to one target or to several."""
     if isinstance(data, tuple):
-        inputs, y = split_target(data, target)
+        inputs, y = split_target(data, target, several)
         for start in range(0, len(y), batch_size):
             part = slice(start, start + batch_size)
             yield map_tensors(inputs, itemgetter(part)), y[part]
@@ -383,7 +402,7 @@ def labelled_batches(data: Any, target: str, batch_size: int) -> Iterator[tuple[
     if not isinstance(data, Iterable):
         raise TypeError(f"data must be tensors (x, y), a Dataset or a loader, found {type(data).__name__}.")
     for item in data:
-        yield split_target(item, target)
+        yield split_target(item, target, several)
 
 
 def _on(device: torch.device, inputs: Inputs) -> Inputs:

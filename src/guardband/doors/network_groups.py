@@ -9,7 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from guardband.data.grouping import MOST_VALUES, NONE, UNKNOWN, unnamed_columns
+from guardband.data.group_labels import unnamed_columns
+from guardband.data.grouping import MOST_VALUES, NONE, UNKNOWN
 from guardband.training.inputs import Inputs, call
 
 GroupsOf = Callable[..., Any]

@@ -12,11 +12,13 @@ from guardband.bands.levels import Levels
 from guardband.bands.predicted import Predicted
 from guardband.bands.promise import Side
 from guardband.calibration.conformal import Conformal
+from guardband.calibration.cross import need_held_out
 from guardband.calibration.rule import Rule
 from guardband.calibration.score import Score
 from guardband.calibration.sided import Sided
 from guardband.calibration.summary import Array
 from guardband.data.target import Target
+from guardband.doors.judged import refuse_several
 from guardband.methods.method import Method, Request
 from guardband.methods.registry import method_named
 
@@ -72,6 +74,13 @@ def online_model(model: Any) -> OnlineModel:
 
 def score_of(rule: Rule) -> Score:
     """Return the score of a rule; raise if it has none, or several."""
+    refuse_several(len(rule.target_names), "An online rule")
+    if rule.promised_risk is not None:
+        raise ValueError(
+            "An online rule follows a share of misses, and this model limits a mean loss. Calibrate it with a "
+            "confidence level in place of risk."
+        )
+    need_held_out(rule, "start an online rule from it")
     if rule.uses - {"entity"}:
         raise ValueError(
             "An online rule has one promise for all rows, and cannot use groups or weights. Calibrate without them."

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from guardband.bands.predicted import Predicted, PredictedInterval
 from guardband.methods.method import Method, Request
+from guardband.nn.each_target import EachColumns
 from guardband.nn.heads import Triple
 from guardband.nn.quantiles import checked_quantiles
 from guardband.nn.reading import (
@@ -68,12 +69,20 @@ class Declared:
             out = torch.stack([one.reshape(-1) for one in out], 1)
         if isinstance(out, Tensor) and out.ndim == 1:
             out = out[:, None]
+        if isinstance(self.reading, EachColumns) and isinstance(out, Tensor) and out.ndim == 3:
+            out = out.flatten(1)
         found = tuple(out.shape) if isinstance(out, Tensor) else type(out).__name__
         if not isinstance(out, Tensor) or out.ndim != 2 or out.shape[1] != self.reading.columns:
             raise ValueError(
                 f"The network must put out (n, {self.reading.columns}) = {self.what}, found {found}. {DECLARE}"
             )
         return at_least_float32(out)
+
+    def of_each(self, targets: int) -> Declared:
+        """Return the same for each of several targets, one behind the other, or ``(n, q, columns)``."""
+        return replace(
+            self, reading=EachColumns(self.reading, targets), what=f"{self.what} for each of {targets} targets"
+        )
 
     def __str__(self) -> str:
         own = "a function" if self.function is not None else self.what

@@ -71,6 +71,13 @@ def predictor_of(model: Any, outputs: Any = None) -> Predictor:
     return _known(model) or Predictor(lambda X, levels: model.predict(X), "point")
 
 
+def side_by_side(predictors: Sequence[Predictor]) -> Predictor:
+    """Return several predictors as one: the columns of the first, then those of the second, and so on."""
+    return Predictor(
+        lambda X, levels: np.hstack([own.columns(X, len(X), levels) for own in predictors]), predictors[0].outputs
+    )
+
+
 def model_in_words(model: Any) -> str:
     """Return what a model is by name; of several, what each of them predicts."""
     if not isinstance(model, list | tuple):

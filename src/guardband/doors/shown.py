@@ -76,5 +76,5 @@ def band_calibrator_html(certificate: Certificate | None, method: str, request: 
     given = request.given()
     if request.tails is not None:
         given["tails"] = tuple(map(float, request.tails))
-    settings = {"method": method, "confidence level": levels, **given}
+    settings = {"method": method, **({} if request.risk is not None else {"confidence level": levels}), **given}
     return model_card("BandCalibrator", [(name, str(value)) for name, value in settings.items()], None, next_step)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import sys
 from base64 import b64decode
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from msgspec import Meta, MsgspecError, Struct, to_builtins
 from msgspec.json import decode
 
+from guardband.calibration.cross import FOLDS
 from guardband.data.grouping import BINS
 from guardband.data.reference import CELLS, KNOTS, MOST_KEPT
 
@@ -20,6 +21,9 @@ MOST_GROUPS = 100
 """Branches of a tree."""
 MOST_LEVELS = 1000
 """Levels, or levels of networks: calibration passes over its rows once for each of the former."""
+
+MOST_TARGETS = 1000
+"""Targets of a model: each has a scale of its own."""
 
 Finite = Annotated[float, Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
 Positive = Annotated[float, Meta(gt=0, le=sys.float_info.max)]
@@ -45,10 +49,20 @@ class Exact(Stored, omit_defaults=True):
             raise ValueError("A number is a fraction or a float32")
 
 
+T = TypeVar("T")
+OfEach = Annotated[list[T], Meta(max_length=MOST_TARGETS)]
+"""Something for each of several targets."""
 Number = int | Finite | Exact
 Levels = Number | Annotated[list[Number], Meta(max_length=MOST_LEVELS)] | None
 Plain = bool | int | Finite | str | Exact | list[bool | int | Finite | str | Exact | None] | None
 """An argument, as ``plain`` writes it; what it means is checked where it is used."""
+
+
+class RiskEntries(Stored):
+    """A ``Risk`` whose loss is the distance; another is marked as the user's own."""
+
+    limit: Finite
+    cap: Finite
 
 
 class Promised(Stored, kw_only=True):
@@ -62,6 +76,7 @@ class Promised(Stored, kw_only=True):
     joint: bool | int
     side: str = "both"
     tails: tuple[Number, Number] | None = None
+    risk: RiskEntries | str | None = None
     tau: Number | None
     taus: Levels
     rule: str | None
@@ -134,8 +149,11 @@ class Params(Promised, kw_only=True):
     """The arguments of an ``IntervalRegressor``, without its device."""
 
     calibration_size: Plain
+    calibration: Literal["split", "cv+", "cv-minmax"] = "split"
+    folds: Annotated[int, Meta(ge=2, le=2**31)] = FOLDS
     split_by: str | list[str] | None
     split_by_time: str | bool = False
+    distribution: bool = False
     network: str
     preset: str | Number
     hidden: list[Width] | None
@@ -150,10 +168,11 @@ class Params(Promised, kw_only=True):
     batch_size: Plain
     learning_rate: Plain
     weight_decay: Plain
-    target_transform: str | None
-    y_min: Number | None
-    y_max: Number | None
-    integer: bool | int | None
+    target_transform: str | OfEach[str | None] | None
+    y_min: Number | OfEach[Number | None] | None
+    y_max: Number | OfEach[Number | None] | None
+    integer: bool | int | OfEach[bool | int | None] | None
+    targets: Literal["joint", "each"] | None = None
     random_state: int | None
     verbose: Plain
 
@@ -164,6 +183,8 @@ class Arguments(Promised, kw_only=True):
     outputs: str | Annotated[list[Number], Meta(max_length=2 * MOST_LEVELS + 1)]
     weights: str | None = None
     max_weight: Number | None = None
+    targets: Literal["joint", "each"] | None = None
+    scales: OfEach[Positive] | None = None
 
 
 class NumberEntries(Stored, tag="number", tag_field="code"):
@@ -285,6 +306,14 @@ class TargetEntries(Stored):
     remarks: list[str]
 
 
+class SeveralEntries(Stored):
+    """The names of several targets, all targets but the first, and the scales of a promise for all of them."""
+
+    names: Annotated[list[str], Meta(min_length=2, max_length=MOST_TARGETS)]
+    others: OfEach[TargetEntries]
+    scales: OfEach[Positive]
+
+
 class NumberSummaryEntries(Stored, tag="number", tag_field="kind"):
     """A ``NumberSummary``."""
 
@@ -336,6 +365,7 @@ class ReferenceEntries(Stored):
 
     columns: list[NumberSummaryEntries | BooleanSummaryEntries | DateSummaryEntries | CategorySummaryEntries]
     response: NumberSummaryEntries
+    others: OfEach[NumberSummaryEntries] = []
 
 
 class SeenNumbersEntries(Stored, tag="number", tag_field="kind"):
@@ -405,12 +435,21 @@ class TimeSplitEntries(Stored):
     calibrated_until: str
 
 
+class CertifiedRiskEntries(Stored):
+    """What a certificate says of a risk; it follows from the promise."""
+
+    limit: Finite
+    cap: Finite
+    loss: str
+    bound: Finite
+
+
 class CertificateEntries(Stored):
     """A ``Certificate``; the fields of its promise depend on its kind."""
 
     kind: str
     method: str
-    confidence_level: Finite | list[Finite]
+    confidence_level: Finite | list[Finite] | None
     n_calibration: Count
     rank: Count | list[Count] | None
     delta: Share | None
@@ -421,6 +460,7 @@ class CertificateEntries(Stored):
     promise: dict[str, Any]
     notes: list[str]
     in_time: TimeSplitEntries | None = None
+    risk: CertifiedRiskEntries | None = None
 
 
 class FeatureEntries(Stored):
@@ -439,6 +479,14 @@ class ModelEntries(Stored, tag_field="kind"):
 
     schema: int
     written_by: dict[str, str]
+
+
+class FoldEntries(Stored):
+    """What was learnt without one fold of a table."""
+
+    encoder: TableEncoderEntries | PlainEncoderEntries
+    target: TargetEntries
+    in_features: Count
 
 
 class TableEntries(ModelEntries, tag="table"):
@@ -465,6 +513,9 @@ class TableEntries(ModelEntries, tag="table"):
     weighting: WeightingEntries | None = None
     chosen: ChosenEntries | None = None
     trained_until: Finite | None = None
+    tails: tuple[Positive, Positive] | None = None
+    crossed: Annotated[list[FoldEntries], Meta(min_length=2)] | None = None
+    several: SeveralEntries | None = None
 
 
 class NetworkEntries(ModelEntries, tag="network"):
@@ -476,12 +527,16 @@ class NetworkEntries(ModelEntries, tag="network"):
     meaning: str
     groups: Annotated[list[list[int]], Meta(min_length=1)] | None = None
     members: bool = False
+    several: Annotated[list[str], Meta(min_length=2, max_length=MOST_TARGETS)] | None = None
 
 
 class OtherModelArguments(Promised, kw_only=True):
     """The arguments of ``calibrate`` for a model of any library, with what was found out about it."""
 
     outputs: str | Annotated[list[Number], Meta(max_length=2 * MOST_LEVELS + 1)]
+    calibration: Literal["split", "cv+", "cv-minmax"] = "split"
+    targets: Literal["joint", "each"] | None = None
+    scales: OfEach[Positive] | None = None
 
 
 class OtherModelEntries(ModelEntries, tag="model"):
@@ -499,9 +554,8 @@ class OtherModelEntries(ModelEntries, tag="model"):
     unit: UnitEntries | None
     reference: ReferenceEntries
     repeat_rule: RepeatEntries | None
-    probe: Annotated[list[Annotated[list[Finite], Meta(max_length=2 * MOST_LEVELS + 1)]], Meta(max_length=5)] | None = (
-        None
-    )
+    probe: Annotated[list[Annotated[list[Finite], Meta(max_length=30 * MOST_LEVELS)]], Meta(max_length=5)] | None = None
+    several: Annotated[list[str], Meta(min_length=2, max_length=MOST_TARGETS)] | None = None
     grouping: Groups | None = None
     weighting: WeightingEntries | None = None
     chosen: ChosenEntries | None = None
@@ -511,6 +565,9 @@ class RuleArguments(Promised, kw_only=True):
     """The arguments of a ``BandCalibrator``."""
 
     crossing: Literal["raise", "sort"]
+    calibration: Literal["split", "cv+", "cv-minmax"] = "split"
+    targets: Literal["joint", "each"] | None = None
+    scales: OfEach[Positive] | None = None
 
 
 class RuleEntries(ModelEntries, tag="rule"):
@@ -525,10 +582,19 @@ class RuleEntries(ModelEntries, tag="rule"):
     unit: UnitEntries | None
     reference: ReferenceEntries
     repeat_rule: RepeatEntries | None
+    several: Annotated[list[str], Meta(min_length=2, max_length=MOST_TARGETS)] | None = None
     group_by: Annotated[list[str], Meta(min_length=1)] | None = None
     grouping: Annotated[list[GroupColumnEntries], Meta(min_length=1)] | None = None
     weighting: WeightingEntries | None = None
     chosen: ChosenEntries | None = None
+
+
+class DistributionEntries(ModelEntries, tag="distribution"):
+    """A calibrated ``DistributionCalibrator``."""
+
+    placement: Literal["quantiles", "residual", "scale"]
+    levels: Annotated[list[Annotated[float, Meta(gt=0, lt=1)]], Meta(min_length=2, max_length=MOST_LEVELS)] | None
+    unit: UnitEntries | None
 
 
 class TallyEntries(Stored):
@@ -577,7 +643,7 @@ def schema_of(text: str) -> int:
 
 def entries_of(text: str) -> dict[str, Any]:
     """Return entries in JSON that are what this version writes; others are a ``ValueError``."""
-    kinds = TableEntries | NetworkEntries | OtherModelEntries | RuleEntries | OnlineEntries
+    kinds = TableEntries | NetworkEntries | OtherModelEntries | RuleEntries | OnlineEntries | DistributionEntries
     entries: dict[str, Any] = to_builtins(_decoded(text, kinds))
     return entries
 

@@ -13,23 +13,29 @@ from guardband.bands.certificate import Certificate
 from guardband.bands.intervals import Intervals
 from guardband.bands.levels import Level
 from guardband.bands.predicted import Context, Predicted
+from guardband.bands.units import Units
 from guardband.calibration.calibrated import Calibrated
+from guardband.calibration.cross import need_held_out
+from guardband.calibration.places import CalibratedPlaces
 from guardband.data.encoder import TableEncoder
 from guardband.data.labelled_rows import Belonging
 from guardband.data.mixed_rows import Mixer
 from guardband.data.table import Table, read_table
 from guardband.data.target import Target
+from guardband.data.target_units import TargetUnits
 from guardband.doors.about import made_by, settings_of
+from guardband.doors.distributed import Distributed, need_places
 from guardband.doors.fitted import Fitted
-from guardband.doors.judged import Judged
+from guardband.doors.judged import Judged, refuse_several
 from guardband.doors.weights import weighed
 from guardband.exceptions import UnlikeRowsWarning, warn
+from guardband.learning.learned import Learned
 
 if TYPE_CHECKING:
     from guardband.learning.table_network import TableNetwork
 
 
-class TableModel(Judged):
+class TableModel(Distributed, Judged):
     """A fitted model of tables, which reads rows and predicts; ``IntervalRegressor`` adds training and scikit-learn.
 
     It stands alone because scikit-learn takes as long to load as torch, and the commands can predict without it.
@@ -75,14 +81,19 @@ class TableModel(Judged):
         calibrated = self.calibration_.at(confidence_level, alpha)
         table = self.read_rows(X, to_predict=True, weights=weights)
         bands = self.intervals_of(table, calibrated)
+        columns, words = self._warned_of_unlike(table)
+        return bands if columns is None else replace(bands, unlike_columns=columns, unlike_words=words)
+
+    def _warned_of_unlike(self, table: Table) -> tuple[NDArray[np.object_] | None, str]:
+        """Return which columns of rows are unlike all training rows, and so in words, which are a warning too."""
         seen = self.fitted_.seen
         if seen is None:
-            return bands
+            return None, ""
         found, columns = seen.compare(table)
         words = found.in_words(lambda row: f"row {row:,}") if found.count else ""
         if words:
             warn(words, UnlikeRowsWarning)
-        return replace(bands, unlike_columns=columns, unlike_words=words)
+        return columns, words
 
     def intervals_of(self, table: Table, calibrated: Calibrated | None = None) -> Intervals:
         """Return the ``Intervals`` of rows that ``read_rows`` returned, without a look at how unusual they are.
@@ -98,6 +109,43 @@ class TableModel(Judged):
         ends = calibrated.ends(self.fitted_.predict(table), table.context)
         ends = self.fitted_.learned.target.to_units(*ends)
         return calibrated.intervals(ends, index=table.index, input_names=(*table.names, *table.extra))
+
+    def _placed(self, X: Any) -> tuple[CalibratedPlaces, NDArray[np.float64], Units, Table]:
+        """Return what quantiles of new rows are made of; a model that has no such places is refused."""
+        self.need_places()
+        table = self._read(X, to_predict=True)
+        placed = self.placed_of(table)
+        self._warned_of_unlike(table)
+        return *placed, table
+
+    def need_places(self) -> CalibratedPlaces:
+        """Return the places of the calibration rows; a model that has none is refused, with what to do."""
+        calibrated = self.calibration_
+        refuse_several(len(calibrated.rule.target_names), "A distribution")
+        need_held_out(calibrated.rule, "predict distributions")
+        return need_places(self.fitted_.places, calibrated, self.fitted_.grouping is not None)
+
+    @property
+    def quantile_certificate(self) -> Certificate | None:
+        """What is promised of quantiles; None if the model was not fitted for them, or has none."""
+        if not getattr(self, "distribution", False):
+            return None
+        try:
+            return self.need_places().certificate
+        except ValueError:
+            return None
+
+    def placed_of(self, table: Table) -> tuple[CalibratedPlaces, NDArray[np.float64], Units]:
+        """Return what quantiles of rows that ``read_rows`` returned are made of.
+
+        Parameters
+        ----------
+        table : Table
+            Rows that ``read_rows`` returned.
+        """
+        places, learned = self.need_places(), self.fitted_.learned
+        assert isinstance(learned, Learned)
+        return places, learned.columns(table), TargetUnits(learned.target)
 
     def made_by(self) -> list[tuple[str, str]]:
         """Return rows, seed and networks by name, for the page."""
@@ -121,10 +169,12 @@ class TableModel(Judged):
         table : Table
             Rows that ``read_rows`` returned.
         """
-        learned, rule = self.fitted_.learned, self.fitted_.rule
+        learned = self.fitted_.learned
         inputs = learned.encoder.encode(table)
         numbers = inputs.shape[1] - len(learned.architecture.sizes)
-        return learned.predict_encoded(inputs, rule.each_copy), inputs[:, :numbers]
+        if not isinstance(learned, Learned):
+            return self.fitted_.predict(table), inputs[:, :numbers]
+        return learned.predict_encoded(inputs, self.fitted_.rule.each_copy), inputs[:, :numbers]
 
     @property
     def is_quick(self) -> bool:
@@ -164,14 +214,17 @@ class TableModel(Judged):
         """Return the fitted model as one ``torch.nn.Module``, from rows of numbers to intervals in the units of y."""
         from guardband.learning.table_network import TableNetwork
 
-        calibrated = self.calibration_
+        calibrated, learned = self.calibration_, self.fitted_.learned
+        refuse_several(len(calibrated.rule.target_names), "A graph")
+        need_held_out(calibrated.rule, "get one network or export it")
+        assert isinstance(learned, Learned)
         if "weight" in calibrated.rule.uses_of_new:
             raise ValueError(
                 "A graph of a table cannot find the weights of its rows. Serve this model from Python, or calibrate "
                 'with guarantee="pac" and max_weight.'
             )
         names = tuple(map(str, getattr(self, "feature_names_in_", range(self.n_features_in_))))
-        return TableNetwork(self.fitted_.learned, calibrated, names, self.fitted_.grouping)
+        return TableNetwork(learned, calibrated, names, self.fitted_.grouping)
 
     def read_rows(self, X: Any, *, to_predict: bool = False, weights: Any = None) -> Table:
         """Return rows with the columns that the model was fitted on, as what they were then.

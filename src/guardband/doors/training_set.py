@@ -16,6 +16,7 @@ from guardband.data.entities import Entities
 from guardband.data.fingerprint import Prints
 from guardband.data.labelled_rows import LabelledRows, Rows
 from guardband.data.reference import Reference
+from guardband.data.several_targets import average_of
 from guardband.data.target import Target
 from guardband.data.unlike import Seen
 from guardband.learning.architecture import Architecture
@@ -58,9 +59,10 @@ class TrainingSet:
         own = given.take(places)
         weight, together, alone = own.weight, own.entities, own.one_of_each_entity()
         table, y = own.table.take(alone), own.y[alone]
+        looked_at = y if y.ndim == 1 else average_of(y)
         # What needs memory of its own comes before the rows as networks see them, which are as large as the table.
         when = None if own.times is None else own.times.values[alone]
-        suspects = Suspects.of(table, y, when) if may_depend else None
+        suspects = Suspects.of(table, looked_at, when) if may_depend else None
         reference, seen = Reference.learn(table, y), Seen.learn(own.table, keys)
         rows = TrainingRows.of(
             own.table,

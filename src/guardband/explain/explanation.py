@@ -34,8 +34,8 @@ class Explanation:
         The values of the n explained rows in these columns, as text.
     rows : array of shape (n,)
         The positions of the explained rows in ``X``, counted from 0.
-    confidence_level : float
-        The confidence level of the intervals.
+    confidence_level : float or None
+        The confidence level of the intervals. None if a risk is promised.
     widths : array of shape (n,)
         The width of each interval.
     points : array of shape (n,)
@@ -63,7 +63,7 @@ class Explanation:
     columns: tuple[str, ...]
     cells: tuple[tuple[str, ...], ...] = field(repr=False)
     rows: NDArray[np.intp]
-    confidence_level: float
+    confidence_level: float | None
     widths: Array = field(repr=False)
     points: Array = field(repr=False)
     base_width: float

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from guardband.bands.levels import Levels
 from guardband.data.fingerprint import fingerprints
+from guardband.data.several_targets import average_of
 from guardband.data.table import SomeRows, Table
 from guardband.learning.clusters import Clusters, Key, likeliest_keys, look_for_clusters, possible_keys
 from guardband.learning.latest import Flattery, look_at_latest
@@ -66,11 +67,18 @@ class Suspects:
         return cls(once, possible_keys(table), possible_orders(table, y, None if time is None else time[once]))
 
     def doubts(
-        self, table: Table | SomeRows, y: Array, errors: Array | None, level: float, seed: int
+        self,
+        table: Table | SomeRows,
+        y: Array,
+        errors: Array | None,
+        level: float,
+        seed: int,
+        of_coverage: bool = True,
     ) -> tuple[Doubt, ...]:
         """Return the doubts that these rows raise; none for nearly all independent rows.
 
-        ``errors`` are the signed errors of networks that did not see a row, NaN where there is none.
+        ``errors`` are the signed errors of networks that did not see a row, NaN where there is none. Unless the promise
+        is ``of_coverage``, they speak of a mean loss.
         """
         if not self.keys and not self.orders:
             return ()
@@ -84,17 +92,24 @@ class Suspects:
         clusters, orders = _coarsest([found for found in looked if found is not None]), list(self.orders)
         for own in clusters:
             orders = [_once_each(order, own.key.entities, seed) for order in orders]
-        doubts = [_cluster_doubt(own, level) for own in clusters]
+        doubts = [_cluster_doubt(own, level, of_coverage) for own in clusters]
         for order in orders:
             ordered = look_for_order(rows, y, errors, order, level, limit, seed)
             flattered = look_at_latest(rows, y, order, level, limit, seed)
             if ordered is not None or flattered is not None:
-                doubts.append(_order_doubt(order, ordered, flattered, level))
+                doubts.append(_order_doubt(order, ordered, flattered, level, of_coverage))
         return tuple(doubts)
 
 
 def doubts_of(
-    suspects: Suspects, rows: TrainingRows, learned: Learned, table: SomeRows, y: Array, levels: Levels, looked_at: Ints
+    suspects: Suspects,
+    rows: TrainingRows,
+    learned: Learned,
+    table: SomeRows,
+    y: Array,
+    levels: Levels,
+    looked_at: Ints,
+    of_coverage: bool,
 ) -> tuple[Doubt, ...]:
     """Return the doubts that rows which trained networks raise; the suspects are among those ``looked_at``.
 
@@ -105,9 +120,11 @@ def doubts_of(
         some = slice(0, MOST_ERRORS)
         predicted, seen = replace(learned, left_out=learned.left_out[some]).predict_left_out(rows.x[some])
         where = rows.kept[seen]
-        errors[where] = learned.target.to_work(y[where]) - predicted.point[0, 0]
+        own_errors = learned.target.to_work(y[where]) - predicted.point[0, 0]
+        errors[where] = own_errors if y.ndim == 1 else average_of(own_errors)
+    y = y if y.ndim == 1 else average_of(y)
     own = SomeRows(table, looked_at)
-    return suspects.doubts(own, y[looked_at], errors[looked_at], levels.floats[0], rows.seed)
+    return suspects.doubts(own, y[looked_at], errors[looked_at], levels.floats[0], rows.seed, of_coverage)
 
 
 def _loses(found: Clusters | Ordered, level: float) -> bool:
@@ -138,18 +155,20 @@ def _once_each(order: Order, entities: NDArray[np.signedinteger[Any]], seed: int
     return Order(order.by, order.column, order.rows[kept], order.times[kept])
 
 
-def _cluster_doubt(found: Clusters, level: float) -> Doubt:
+def _cluster_doubt(found: Clusters, level: float, of_coverage: bool) -> Doubt:
     name = found.key.name
     words = [f"Rows with the same {name!r} have similar errors."]
     if _loses(found, level):
-        words.append(f"For rows of a new {name!r}, expect about {_about(found.coverage, level)}.")
+        words.append(f"For rows of a new {name!r}, expect {_about(found.coverage, level, of_coverage)}.")
     else:
         words.append(FEWER)
     words.append(f"Add --split-by {shlex.quote(name)} (split_by={_quoted(name)}).")
     return Doubt("cluster", (name,), found.p_value, found.coverage, " ".join(words))
 
 
-def _order_doubt(order: Order, found: Ordered | None, flattered: Flattery | None, level: float) -> Doubt:
+def _order_doubt(
+    order: Order, found: Ordered | None, flattered: Flattery | None, level: float, of_coverage: bool
+) -> Doubt:
     by, name, words = order.by, order.column, []
     if found is not None:
         places = {"time": "near each other in time", "file": "near each other in the file"}
@@ -158,7 +177,7 @@ def _order_doubt(order: Order, found: Ordered | None, flattered: Flattery | None
     if flattered is not None:
         words.append(flattered.in_words("" if name is None else f" by {name!r}"))
     elif found is not None and _loses(found, level):
-        words.append(f"For later rows, expect about {_about(found.coverage, level)}.")
+        words.append(f"For later rows, expect {_about(found.coverage, level, of_coverage)}.")
     else:
         words.append(FEWER)
     if by == "file":
@@ -173,8 +192,10 @@ def _order_doubt(order: Order, found: Ordered | None, flattered: Flattery | None
     return Doubt("order", () if name is None else (name,), min(p_values), coverages[0], " ".join(words))
 
 
-def _about(coverage: float, level: float) -> str:
-    return f"{percent(coverage, 0)} coverage or less, not {level_name(level)}"
+def _about(coverage: float, level: float, of_coverage: bool) -> str:
+    if not of_coverage:
+        return "a larger mean loss than promised"
+    return f"about {percent(coverage, 0)} coverage or less, not {level_name(level)}"
 
 
 def _quoted(name: str) -> str:

@@ -19,12 +19,13 @@ from guardband.learning.effort import LONGEST_EPOCH, Effort
 from guardband.learning.learned import Learned
 from guardband.learning.training_rows import Array, TrainingRows
 from guardband.methods.method import NetworkSpec
+from guardband.nn.each_target import EachTarget
 from guardband.nn.heads import Head, Triple
 from guardband.nn.mixed import stack_losses, take_losses
 from guardband.training.batches import Draw, Rows
 from guardband.training.deadline import NEVER, Deadline
 from guardband.training.epochs import FEWEST_TO_HOLD_OUT, Job, Progress, Trained, folds_of
-from guardband.training.health import DEAD_SHARE, dead_shares, mean_leaves
+from guardband.training.health import DEAD_SHARE, dead_shares, mean_leaves, varied_targets
 from guardband.training.members import Members
 from guardband.training.predict import BLOCK, predict
 from guardband.training.recipe import Recipe
@@ -123,11 +124,16 @@ class _Fleet:
 
     @cached_property
     def targets(self) -> torch.Tensor:
-        """What networks learn of all rows, ``(n,)``, or ``(M, n)`` if copies take turns with several scales."""
+        """What networks learn of all rows, ``(n,)``, or ``(M, n)`` if copies take turns with several scales.
+
+        With q targets it is ``(M, n, q)``.
+        """
         turns = max(len(own.y) for own in self.sets)
         each = [_behind_each_other([own.y[turn % len(own.y)] for own in self.sets]) for turn in range(turns)]
         y = [torch.from_numpy(own).float().to(self.device) for own in each]
-        return y[0] if turns == 1 else torch.stack([y[one.copy % turns] for one in self.members])
+        if turns > 1:
+            return torch.stack([y[one.copy % turns] for one in self.members])
+        return y[0] if y[0].ndim == 1 else y[0].expand(len(self.members), *y[0].shape)
 
     @cached_property
     def loss(self) -> Any:
@@ -146,12 +152,13 @@ class _Fleet:
         """The rows that train each set's copies, and those that stop them, if they train on folds."""
         out: list[list[tuple[Draw, Draw | None]]] = []
         first, copies = 0, self.effort.copies
+        least = max(copies, self.effort.folds)
         for own in self.sets:
             n = len(own.x)
             entity = None if own.entity is None else torch.from_numpy(own.entity)
             whole = Draw(torch.arange(first, first + n), own.seed, entity=entity)
-            if copies > 1 and self.recipe.epochs == "early" and n >= max(FEWEST_TO_HOLD_OUT, copies):
-                folds = folds_of(whole, max(copies, math.ceil(n / MOST_HELD_OUT)), copies)
+            if least > 1 and self.recipe.epochs == "early" and n >= max(FEWEST_TO_HOLD_OUT, least):
+                folds = folds_of(whole, max(least, math.ceil(n / MOST_HELD_OUT)), copies)
                 parts = math.ceil(n / (self.recipe.batch_size * LONGEST_EPOCH))
                 out.append([(replace(rest, parts=parts), fold) for fold, rest in folds])
             else:
@@ -230,10 +237,14 @@ class _Fleet:
 
     def _dead(self, trained: Trained, stacks: Sequence[Members]) -> NDArray[np.bool_]:
         """Return which networks have a dead side, ``(M,)``; only a triple can, where there is something to learn."""
-        dead = np.zeros(len(self.members), dtype=bool)
+        dead, head = np.zeros(len(self.members), dtype=bool), self.specs[0].head
+        one, targets = (head.base, head.targets) if isinstance(head, EachTarget) else (head, 1)
         for i, rows in enumerate(self.sets):
-            if isinstance(self.specs[0].head, Triple) and np.ptp(rows.y) > 0:
-                dead[self._place(i)] = dead_shares(self._outputs(i, trained, stacks[i])[0]) > DEAD_SHARE
+            varied = varied_targets(rows.y, targets)
+            if isinstance(one, Triple) and varied.any():
+                outputs, _ = self._outputs(i, trained, stacks[i])
+                bands = outputs.reshape(*outputs.shape[:2], targets, 3)[:, :, varied]
+                dead[self._place(i)] = dead_shares(bands) > DEAD_SHARE
         return dead
 
     def _learned(self, owner: int, trained: Trained, members: Members, dead: NDArray[np.bool_]) -> Learned:

@@ -10,12 +10,16 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from guardband.bands.predicted import Predicted
+from guardband.bands.predicted import Predicted, PredictedInterval
+from guardband.bands.predicted_several import PredictedSeveral
 from guardband.data.encoder import Encoder
+from guardband.data.several_targets import SeveralTargets
 from guardband.data.table import Table
 from guardband.data.target import Target
 from guardband.learning.architecture import Architecture
+from guardband.nn.each_target import EachTarget
 from guardband.nn.heads import Head
+from guardband.nn.reading import EachColumn, QuantileColumns, Reading
 from guardband.training.members import Members
 from guardband.training.predict import predict_blocks
 
@@ -44,6 +48,11 @@ class Learned:
     left_out: NDArray[np.intp] | None = None
     choices: str = ""
 
+    @property
+    def each(self) -> tuple[Learned, ...]:
+        """What was learnt from each set of training rows: there is one."""
+        return (self,)
+
     def predict(self, table: Table, each_copy: bool = False) -> Predicted:
         """Return what the networks predict, in work units; the average of copies unless each is asked for."""
         return self._joined(self.encoder.blocks(table), table.n_rows, each_copy)
@@ -58,13 +67,39 @@ class Learned:
         rows = np.flatnonzero(self.left_out >= 0)
         return self.predict_encoded(x[rows], each_copy=True).of_copy(self.left_out[rows]), rows
 
-    def _joined(self, matrices: Iterable[NDArray[np.float32]], n: int, each_copy: bool) -> Predicted:
+    def columns(self, table: Table) -> NDArray[np.float64]:
+        """Return all that a network predicts of rows, the average of copies, as the placement takes it, ``(n, J)``."""
+        return self._columns(self.encoder.blocks(table), table.n_rows)
+
+    def columns_encoded(self, x: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Return the same for rows that are encoded already."""
+        return self._columns([x], len(x))
+
+    def columns_left_out(self, x: NDArray[np.float32]) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+        """Return the same by the copy that did not see each encoded training row, and for which rows."""
+        assert self.left_out is not None
+        rows = np.flatnonzero(self.left_out >= 0)
+        predicted = self._joined([x[rows]], len(rows), True, (columns_of(self.heads[0]),))
+        return np.concatenate([part[0] for part in predicted.of_copy(self.left_out[rows]).parts]).T, rows
+
+    def _columns(self, matrices: Iterable[NDArray[np.float32]], n: int) -> NDArray[np.float64]:
+        predicted = self._joined(matrices, n, False, (columns_of(self.heads[0]),))
+        return np.ascontiguousarray(np.concatenate([part[0] for part in predicted.parts]).T)
+
+    def _joined(
+        self,
+        matrices: Iterable[NDArray[np.float32]],
+        n: int,
+        each_copy: bool,
+        readings: Sequence[Reading] | None = None,
+    ) -> Predicted:
         """Return what the networks predict for n encoded rows, a block at a time: outputs of copies would be many."""
+        readings = self.heads if readings is None else readings
         whole: Predicted | None = None
         done = 0
         for x in matrices:
             for outputs, count in predict_blocks(self.members, x, self.device):
-                block = read_outputs(self.heads, outputs.astype(np.float64), self.target, each_copy, np)
+                block = read_outputs(readings, outputs.astype(np.float64), self.target, each_copy, np)
                 if whole is None:
                     whole = block.map(lambda part: np.empty((*part.shape[:-1], n)))
                 for every, part in zip(whole.parts, block.parts, strict=True):
@@ -74,8 +109,13 @@ class Learned:
         return whole
 
 
-def read_outputs(heads: Sequence[Head], outputs: Any, target: Target, each_copy: bool, xp: Any) -> Predicted:
+def read_outputs(heads: Sequence[Reading], outputs: Any, target: Target, each_copy: bool, xp: Any) -> Predicted:
     """Return what outputs of networks say in work units, ``(C * K, n, columns) -> (C, K, n)`` a part."""
+    if isinstance(target, SeveralTargets):
+        (head,) = heads
+        assert isinstance(head, EachTarget)
+        pairs = [(outputs[..., head.of_target(j)], own) for j, own in enumerate(target.each)]
+        return PredictedSeveral(tuple(read_outputs((head.base,), own, of, each_copy, xp) for own, of in pairs))
     outputs = outputs.reshape(-1, len(heads), *outputs.shape[1:])
     turns = len(target.scales)  # copies take turns with these
     each = [outputs[turn::turns] for turn in range(turns)]
@@ -88,3 +128,9 @@ def read_outputs(heads: Sequence[Head], outputs: Any, target: Target, each_copy:
         return read[0]
     parts = [xp.stack(part, 1) for part in zip(*(own.parts for own in read), strict=True)]  # (., turns, K, n)
     return type(read[0])(*(part.reshape(-1, *part.shape[2:]) if each_copy else (part / turns).sum(1) for part in parts))
+
+
+def columns_of(head: Head) -> Reading:
+    """Return how to read all columns of a head: quantiles and bounds one by one, others as they are."""
+    is_quantiles = isinstance(head, QuantileColumns) or issubclass(head.predicts, PredictedInterval)
+    return EachColumn(head.columns) if is_quantiles else head

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any
 
 import torch
 
+from guardband.calibration.cross import FEWEST_FOLDS, check_kind
+from guardband.data.several_targets import SeveralTargets
 from guardband.data.target import Target
 from guardband.data.transforms import NAMED
 from guardband.learning.architecture import Architecture
 from guardband.learning.choice import AUTO, SCORES
 from guardband.learning.effort import LONGEST_EPOCH, Effort
+from guardband.learning.placed import with_levels
+from guardband.learning.several import Targets, check_targets, refuse_options
 from guardband.methods.method import Method, NetworkSpec, Request
 from guardband.methods.registry import method_named
+from guardband.nn.each_target import EachTarget
 from guardband.nn.heads import NestedTriples, Triple
 from guardband.training.precision import has_fast_bf16
 from guardband.training.recipe import Recipe
@@ -54,6 +60,8 @@ FEWEST_STEPS, MOST_STEPS = 200, 4000
 FEWEST_EPOCHS = 8
 """A copy goes on for so many epochs beyond its best one, but for no fewer and, if that is more than two epochs, no more
 than so many steps."""
+OF_TARGET = ("target_transform", "y_min", "y_max", "integer")
+"""The arguments that say what a target is. With several targets each may have its own."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +79,11 @@ class FitOptions:
     patience: int | None
     chooses_score: bool
     for_few_rows: Mapping[str, Any]
+    distribution: bool = False
+    targets: Targets | None = None
+    given_target: tuple[Any, ...] = ()
+    names: tuple[str, ...] = ()
+    """The names of the targets, once they are known, if there are several."""
 
     def architecture_for(self, n: int) -> Architecture:
         """Return the architecture for so many rows."""
@@ -86,9 +99,23 @@ class FitOptions:
             patience = max(2, min(FEWEST_EPOCHS, math.ceil(MOST_STEPS / steps)), math.ceil(FEWEST_STEPS / steps))
         return replace(self.recipe, batch_size=batch_size, patience=patience)
 
+    def for_targets(self, names: Sequence[str]) -> FitOptions:
+        """Return the options for several targets of these names; what was given for each of others is refused."""
+        each = [_target(*own) for own in zip(*(_of_each(own, names) for own in self.given_target), strict=True)]
+        quantiles = self.target.quantiles
+        targets = SeveralTargets(names=tuple(names), each=tuple(replace(own, quantiles=quantiles) for own in each))
+        return replace(self, target=targets, names=tuple(names))
+
     @property
     def specs(self) -> tuple[NetworkSpec, ...]:
-        """The networks to train: one for all candidates, if they are triples that can be nested in one."""
+        """The networks to train; of several targets, one network has the outputs of each."""
+        if not self.names:
+            return self._specs
+        return tuple(replace(spec, head=EachTarget(spec.head, len(self.names))) for spec in self._specs)
+
+    @property
+    def _specs(self) -> tuple[NetworkSpec, ...]:
+        """The networks of one target: one for all candidates, if they are triples that can be nested in one."""
         specs = self.method.networks(self.request)
         alike = [spec.head for spec in specs if spec.weight_decay is None and spec.copy == 0]
         plain = [head for head in alike if type(head) is Triple and head.power == 1 and head.point == "median"]
@@ -96,8 +123,12 @@ class FitOptions:
         if not nests:
             return specs
         if any(head.below is not None for head in plain):  # tails that differ come alone
-            return (NetworkSpec(NestedTriples.of_tails(*plain[0].tails)),) if len(plain) == 1 else specs
-        return (NetworkSpec(NestedTriples.of([head.tau for head in plain])),)
+            if len(plain) > 1:
+                return specs
+            nested = NestedTriples.of_tails(*plain[0].tails)
+        else:
+            nested = NestedTriples.of([head.tau for head in plain])
+        return (NetworkSpec(with_levels(nested) if self.distribution else nested),)
 
     @classmethod
     def of(cls, params: Mapping[str, Any]) -> FitOptions:
@@ -108,6 +139,7 @@ class FitOptions:
             raise ValueError(f"A network of your own has its own shape. Remove {idle[0]}={params[idle[0]]!r}.")
         if params["patience"] is not None and isinstance(params["epochs"], int):
             raise ValueError('patience works with epochs="early" or "cv". Remove it, or the number of epochs.')
+        check_kind(params["calibration"])
         default, given_decay = _defaults(network, params["preset"]), params["weight_decay"]
         suits = network == "tabular" and params["preset"] != "fast"
         for_few_rows = {name: value for name, value in FOR_FEW_ROWS.items() if suits and params[name] is None}
@@ -122,6 +154,7 @@ class FitOptions:
             "joint",
             "side",
             "tails",
+            "risk",
             "tau",
             "taus",
             "rule",
@@ -131,6 +164,10 @@ class FitOptions:
         request = Request.of(**{name: params[name] for name in (*names, *more)})
         method.check(request)
         method.check_networks(request)
+        if request.risk is not None and params["groups"] is not None:
+            method.rule(request).for_groups(())  # which says that a risk has none, before anything is trained
+        check_targets(params.get("targets"), request, method)
+        refuse_options(params)
         device = resolve_device(params["device"])
         if given_decay is not None and all(spec.weight_decay is not None for spec in method.networks(request)):
             raise ValueError(
@@ -157,16 +194,33 @@ class FitOptions:
                 averaging=AVERAGING if network == "tabular" else 0.0,
                 precision="bf16" if network == "tabular" and has_fast_bf16(device) else "float32",
             ),
-            target=_target(params["target_transform"], params["y_min"], params["y_max"], params["integer"]),
+            target=Target(None, None, None)
+            if params.get("targets")
+            else _target(*(params[name] for name in OF_TARGET)),
             device=device,
-            effort=_effort(params["preset"], network),
+            effort=_effort(params["preset"], network, params["calibration"] != "split", params["folds"]),
             batch_size=params["batch_size"],
             patience=params["patience"],
             chooses_score=chooses_score,
             for_few_rows=for_few_rows,
+            distribution=bool(params.get("distribution", False)),
+            targets=params.get("targets"),
+            given_target=tuple(params[name] for name in OF_TARGET),
         )
         nests = isinstance(options.specs[0].head, NestedTriples)
-        chooses_score &= nests and options.recipe.epochs == "early"
+        if params.get("distribution", False) not in (True, False):
+            raise ValueError(f"distribution must be True or False, found {params['distribution']!r}.")
+        if options.distribution and params.get("groups") is not None:
+            raise ValueError(
+                "distribution=True has one promise for all rows, and groups ask for one each. Remove one of them."
+            )
+        if options.distribution and not nests:
+            raise ValueError(
+                'distribution=True needs network="tabular", ordering="softplus", power=1, point="median", and a method '
+                'that learns quantiles, such as "conf-nn". Change these arguments, or remove distribution=True.'
+            )
+        # by cross-validation no rows are left that did not see a choice: the first score stays
+        chooses_score &= nests and options.recipe.epochs == "early" and params["calibration"] == "split"
         return replace(options, target=replace(options.target, quantiles=nests), chooses_score=chooses_score)
 
 
@@ -183,8 +237,10 @@ def resolve_device(name: str) -> torch.device:
     return device
 
 
-def _effort(preset: Any, network: Any) -> Effort:
+def _effort(preset: Any, network: Any, is_crossed: bool, folds: Any) -> Effort:
     """Return how much to train: a preset is for the network for tables, the others are trained once."""
+    if isinstance(folds, bool) or not isinstance(folds, Integral) or folds < FEWEST_FOLDS:
+        raise ValueError(f"folds must be a whole number of at least {FEWEST_FOLDS}, found {folds!r}.")
     seconds = isinstance(preset, int | float) and not isinstance(preset, bool) and 0 < preset < math.inf
     if not seconds and not (isinstance(preset, str) and preset in COPIES):
         words = ", ".join(f'"{name}"' for name in COPIES)
@@ -193,7 +249,8 @@ def _effort(preset: Any, network: Any) -> Effort:
         if preset != "default":
             raise ValueError(f'preset works with network="tabular" only. Remove preset={preset!r}.')
         return Effort()
-    return Effort(COPIES["default"], float(preset)) if seconds else Effort(COPIES[preset])
+    effort = Effort(COPIES["default"], float(preset)) if seconds else Effort(COPIES[preset])
+    return effort.crossed(int(folds)) if is_crossed else effort
 
 
 def _defaults(network: Any, preset: Any) -> dict[str, Any]:
@@ -211,6 +268,20 @@ def _widths(hidden: Any) -> tuple[int, ...]:
     if not isinstance(hidden, Iterable):
         raise ValueError(f"hidden must be a sequence of widths, such as (200,), found {hidden!r}.")
     return tuple(hidden)
+
+
+def _of_each(value: Any, names: Sequence[str]) -> list[Any]:
+    """Return an argument for each of several targets: one for all of them, or a sequence with one for each."""
+    is_pair = isinstance(value, tuple | list) and len(value) == 2 and all(map(callable, value))
+    if is_pair or isinstance(value, str) or not isinstance(value, Iterable):
+        return [value] * len(names)
+    own = list(value)
+    if len(own) != len(names):
+        raise ValueError(
+            f"What is given for each target must have {len(names)} entries, one for each of {', '.join(names)}, found "
+            f"{own!r}. Give one value for all targets, or one for each."
+        )
+    return own
 
 
 def _target(transform: Any, y_min: Any, y_max: Any, integer: Any) -> Target:

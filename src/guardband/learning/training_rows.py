@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from guardband.data.absurd import absurd, warn_of_absurd
 from guardband.data.encoder import Encoder, PlainNumbers, TableEncoder
+from guardband.data.several_targets import SeveralTargets, without_absurd
 from guardband.data.table import Table
 from guardband.data.target import Target
 from guardband.learning.architecture import Architecture
@@ -20,6 +21,8 @@ Array = NDArray[np.float64]
 @dataclass(frozen=True)
 class TrainingRows:
     """Rows as networks see them, ``x (n, d)`` and ``y (S, n)`` on S scales, and the seed of what is random in training.
+
+    With q targets y is ``(S, n, q)``, NaN where one is missing.
 
     ``kept`` are their positions among the training rows: those with an absurd target are left out. Rows with the same
     number in ``entity``, ``(n,)``, belong together.
@@ -52,9 +55,12 @@ class TrainingRows:
         ``rows`` are their positions in the table that the user gave, for messages. ``keys`` name columns that say what
         rows belong to: of these, text is left out.
         """
-        wrong = absurd(target.to_work(y))
+        if isinstance(target, SeveralTargets):
+            y, wrong = without_absurd(target, y, np.arange(len(y)) if rows is None else rows)
+        else:
+            wrong = absurd(target.to_work(y))
+            warn_of_absurd(y, np.flatnonzero(wrong), np.arange(len(y)) if rows is None else rows)
         kept = np.flatnonzero(~wrong)
-        warn_of_absurd(y, np.flatnonzero(wrong), np.arange(len(y)) if rows is None else rows)
         if wrong.any():
             table, y, weight = table.take(kept), y[kept], None if weight is None else weight[kept]
             entity = None if entity is None else entity[kept]

@@ -12,7 +12,7 @@ class ConfFW(ConfNN):
     """The conditional median and a fixed width (Papadopoulos & Haralambous, 2011)."""
 
     name = "conf-fw"
-    options = CUTS | SIDES
+    options = CUTS | SIDES | {"risk"}
     score = Residual()
 
     def networks(self, request: Request) -> tuple[NetworkSpec, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from guardband.calibration.conformal import Conformal
+from guardband.calibration.risk_control import RiskControl
 from guardband.calibration.score import Scaled, Score
 from guardband.calibration.sided import Sided
 from guardband.methods.method import CUTS, LOSSES, SIDES, Method, NetworkSpec, Request
@@ -13,7 +14,7 @@ class ConfNN(Method):
     """One interval at tau, calibrated by an order statistic of the calibration rows' scores."""
 
     name = "conf-nn"
-    options = CUTS | SIDES | LOSSES | {"tau"}
+    options = CUTS | SIDES | LOSSES | {"tau", "risk"}
     score: Score = Scaled()
 
     def networks(self, request: Request) -> tuple[NetworkSpec, ...]:
@@ -28,6 +29,9 @@ class ConfNN(Method):
         own = None if below == above else below
         return (NetworkSpec(Triple(below + above, request.power, request.point, own)),)
 
-    def rule(self, request: Request) -> Conformal | Sided:
-        """Return the score with the cut that was asked for, on the sides that were asked for."""
+    def rule(self, request: Request) -> Conformal | Sided | RiskControl:
+        """Return the score with the cut that was asked for, on the sides that were asked for, or with a risk."""
+        if request.risk is not None:
+            delta = request.delta_or_default if request.guarantee == "pac" else None
+            return RiskControl(self.name, request.levels, self.score, request.risk, delta)
         return Sided.of(self.name, request.levels, self.score, request.cut, request.side, request.tails)

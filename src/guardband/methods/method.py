@@ -13,6 +13,7 @@ import numpy as np
 from guardband.bands.levels import Levels, exact_share
 from guardband.bands.pav_promise import PavRule
 from guardband.bands.promise import DELTA, Side
+from guardband.bands.risk import Risk, risk_of
 from guardband.calibration.calibrated import OnInsufficient
 from guardband.calibration.cut import Cut, MarginalCut, PacCut
 from guardband.calibration.pav import Average
@@ -70,6 +71,8 @@ class Request:
         The power of the loss: 1 learns quantiles, 2 expectiles.
     point : {"median", "mean"}, default "median"
         What the prediction estimates.
+    risk : Risk, default None
+        The mean loss that new rows may have. Takes the place of a confidence level.
     """
 
     levels: Levels = field(default_factory=Levels.of)
@@ -85,6 +88,7 @@ class Request:
     on_insufficient: OnInsufficient = "inf"
     power: Literal[1, 2] = 1
     point: Point = "median"
+    risk: Risk | None = None
 
     @classmethod
     def of(cls, confidence_level: Any = None, alpha: Any = None, **options: Any) -> Request:
@@ -104,6 +108,10 @@ class Request:
             if options.get(name) is not None:
                 options[name] = float(options[name])
         tails = options.get("tails")
+        risk_of(options.get("risk"))
+        for name, given in (("confidence_level", confidence_level), ("alpha", alpha), ("tails", tails)):
+            if given is not None and options.get("risk") is not None:
+                raise ValueError(f"A risk takes the place of a confidence level. Remove {name}={given!r}, or risk.")
         if tails is None:
             return cls(Levels.of(confidence_level, alpha), **options)
         for name, given in (("confidence_level", confidence_level), ("alpha", alpha)):
@@ -127,6 +135,8 @@ class Request:
                 raise ValueError(f"{name} must be one of {listed}{other}, found {value!r}.")
         if self.side != "both" and self.tails is not None:
             raise ValueError(f"Give side or tails, not both: found side={self.side!r} and tails. Remove one of them.")
+        if self.risk is not None:
+            self._check_risk()
         if self.joint and self.guarantee != "pac":
             raise ValueError(f'joint=True must go with guarantee="pac", found guarantee={self.guarantee!r}.')
         for name in ("delta", "tau"):
@@ -142,6 +152,14 @@ class Request:
                 )
             if len(set(self.taus)) < len(self.taus):
                 raise ValueError(f"taus must differ, found {list(self.taus)}.")
+
+    def _check_risk(self) -> None:
+        """Raise if something is asked for that a risk does not go with."""
+        if isinstance(self.guarantee, Cut):
+            raise ValueError(f'A risk needs guarantee="marginal" or "pac", found {self.guarantee!r}. Use one of them.')
+        for name, given in (("side", self.side != "both"), ("joint", self.joint)):
+            if given:
+                raise ValueError(f"A risk does not go with {name}={getattr(self, name)!r}. Remove {name}, or risk.")
 
     @property
     def delta_or_default(self) -> float:
@@ -196,7 +214,7 @@ def exact_tails(tails: Any) -> tuple[Fraction, Fraction]:
 
 
 OPTIONS = frozenset(
-    {"guarantee", "delta", "joint", "side", "tails", "tau", "taus", "rule", "average", "power", "point"}
+    {"guarantee", "delta", "joint", "side", "tails", "tau", "taus", "rule", "average", "power", "point", "risk"}
 )
 """What some methods use and others do not."""
 CUTS = frozenset({"guarantee", "delta", "joint"})
@@ -307,6 +325,11 @@ class Method(ABC):
                 raise ValueError(
                     f'method="{self.name}" has no guarantee. Remove guarantee={value!r}, or use method="conf-nn" or '
                     '"pav".'
+                )
+            if name == "risk":
+                raise ValueError(
+                    f'method="{self.name}" has no promise for a risk. Remove risk, or use method="conf-nn", "conf-fw", '
+                    '"cqr" or "cqr-r".'
                 )
             if name in SIDES:
                 raise ValueError(

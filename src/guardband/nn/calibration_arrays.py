@@ -33,6 +33,9 @@ class CalibrationArrays(nn.Module):
 
 
 def stacked_ends(ends: tuple[Tensor, Tensor, Tensor]) -> Tensor:
-    """Return lower, point and upper as one tensor, ``(n, L), (n,), (n, L) -> (n, 3, L)``."""
+    """Return lower, point and upper as one tensor, ``(n, L), (n,), (n, L) -> (n, 3, L)``.
+
+    Of q targets it is ``(n, q, L), (n, q), (n, q, L) -> (n, q, 3, L)``.
+    """
     lower, point, upper = ends
-    return torch.stack([lower, point[:, None].expand_as(lower), upper], dim=1)
+    return torch.stack([lower, point[..., None].expand_as(lower), upper], dim=-2)

@@ -110,6 +110,18 @@ class QuantileColumns(Reading):
         )
 
 
+@dataclass(frozen=True)
+class EachColumn(Reading):
+    """Each column as a candidate of its own."""
+
+    predicts = PredictedPoint
+    columns: int
+
+    def read(self, outputs: Any, xp: Any = np) -> PredictedPoint:
+        """Return the columns, ``(C, 1, n, columns) -> (C, columns, n)``."""
+        return PredictedPoint(xp.concatenate([outputs[..., i] for i in range(self.columns)], 1))
+
+
 def _deviation(values: Any, is_variance: bool, xp: Any) -> Any:
     """Return the deviation; where a variance is negative it is negative too, which is refused later."""
     return xp.sign(values) * xp.abs(values) ** 0.5 if is_variance else values

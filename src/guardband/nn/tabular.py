@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from guardband.nn.each_target import EachTargetHead
 from guardband.nn.fully_connected import ACTIVATIONS, check_layers
 from guardband.nn.gaussian import GaussianHead
 from guardband.nn.keyed import Keyed
@@ -111,7 +112,7 @@ class BroadcastLinear(nn.Linear):
         return x @ self.weight.mT + self.bias.unsqueeze(-2)
 
 
-HEADS = (BroadcastLinear, TripleHead, GaussianHead, QuantileHead)
+HEADS = (BroadcastLinear, TripleHead, GaussianHead, QuantileHead, EachTargetHead)
 """Last layers that are a linear layer, or one and what follows it without parameters; a user's may be anything."""
 
 

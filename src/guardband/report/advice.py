@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from guardband.audit.verdict import Reason, VerdictKind
@@ -42,7 +42,8 @@ class Findings:
     highest level with finite intervals (None where that is not known), ``above`` whether more rows than expected
     fell inside, ``groups`` how many there are, low or not, and ``drifted`` names the columns that have changed.
     ``promised_groups`` are those that have a promise of their own, the worst first.
-    ``one_width`` is whether all intervals have one width, ``python_only`` whether no command can load the model.
+    ``one_width`` is whether all intervals have one width, ``python_only`` whether no command can load the model,
+    ``is_risk`` whether the promise is about a mean loss.
     """
 
     status: VerdictKind | Literal["unchecked"]
@@ -59,6 +60,7 @@ class Findings:
     drifted: tuple[str, ...] = ()
     one_width: bool = False
     python_only: bool = False
+    is_risk: bool = False
     promised_groups: tuple[PromisedGroup, ...] = ()
 
 
@@ -120,6 +122,8 @@ def _use(found: Findings) -> tuple[Step, ...]:
 def _recalibrate(found: Findings) -> tuple[Step, ...]:
     name, broken = level_name(found.level), list(dict.fromkeys(own.name for own in found.promised_groups if own.broken))
     stop = Step("stop", "Do not rely on these intervals", f"New rows fall inside less often than {name} of the time.")
+    if found.is_risk:
+        stop = replace(stop, words="The mean loss of new rows is larger than promised.")
     if broken:
         words = (
             f"New rows of {'this group' if len(broken) == 1 else 'these groups'} fall inside less often than promised."
@@ -160,11 +164,14 @@ def _unable(found: Findings) -> tuple[Step, ...]:
 def _check(found: Findings) -> tuple[Step, ...]:
     asked = "on rows that are new to the model and whose true values you know."
     words = f"Run {checked_with(found.python_only)} {asked}"
+    if found.reason == "no law":
+        return (Step("check", "Look at the coverage of new rows", f"{words} It cannot judge this promise."),)
     return (Step("check", "Check the promise on new rows", words),)
 
 
 def _for_finite_intervals(found: Findings) -> tuple[Step, ...]:
     name, have, needed = level_name(found.level), found.calibration_rows, found.rows_needed
+    what = "Finite intervals with this risk" if found.is_risk else f"{name} intervals"
     if needed is None:
         return (Step("collect", "Collect more calibration rows", f"{have:,} are too few for {name} intervals."),)
     if needed <= have:
@@ -174,7 +181,7 @@ def _for_finite_intervals(found: Findings) -> tuple[Step, ...]:
     collect = Step(
         "collect",
         f"Collect {more:,} more calibration {rows}",
-        f"The model has {have:,}. {name} intervals need at least {needed:,}. Then recalibrate.",
+        f"The model has {have:,}. {what} need at least {needed:,}. Then recalibrate.",
     )
     if found.highest_level is None or found.highest_level >= found.level:
         return (collect,)

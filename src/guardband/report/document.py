@@ -14,6 +14,7 @@ from guardband.audit.audit import Audit, audit
 from guardband.audit.evidence import Evidence
 from guardband.audit.guarded import Guarded
 from guardband.audit.promised_groups import findings_of_groups, promised_groups
+from guardband.audit.several import SeveralEvidence
 from guardband.audit.strata import Family
 from guardband.audit.verdict import rows_needed, unusable
 from guardband.bands.certificate import Certificate
@@ -37,34 +38,45 @@ ROWS_A_QUARTER = 5
 NAMES = ("title", "author", "unit", "date", "response", "audit", "rows", "explained")
 NO_HEADING = Heading()
 UNCHECKED = "Not yet checked: no test rows were set aside. Check the promise on new rows with"
+UNJUDGED = "Not checked: test rows cannot judge this promise. Look at the coverage of new rows with"
 
 
 def document(
-    model: Guarded, evidence: Evidence | None, significance: float = 0.01, heading: Heading = NO_HEADING
+    model: Guarded,
+    evidence: Evidence | SeveralEvidence | None,
+    significance: float = 0.01,
+    heading: Heading = NO_HEADING,
+    response: str = "the target",
 ) -> dict[str, Any]:
     """Return what the page shows of a model and, where there are labelled rows that it has not seen, of its intervals.
 
     At most 1.5 MB as JSON, whatever the number of rows and columns: rows are drawn at random, with a fixed seed.
     """
+    if isinstance(evidence, SeveralEvidence):
+        from guardband.report.several import several_document
+
+        return several_document(model, evidence, significance, heading)
     promise = model.calibration_.certificate.promise
-    unchecked = f"{UNCHECKED} {checked_with(model.python_only)}."
+    can_be_judged = promise.is_testable or not promise.is_of_coverage
+    unchecked = f"{UNCHECKED if can_be_judged else UNJUDGED} {checked_with(model.python_only)}."
     out: dict[str, Any] = {
         "schema": SCHEMA,
         **heading.entries(),
-        "response": "the target" if evidence is None else evidence.response,
+        "response": response if evidence is None else evidence.response,
         "status": "unchecked",
         "sentence": unusable(promise, 0, 1) if promise.whole_line[0] else unchecked,
-        "fitted": _made(model, evidence),
+        "fitted": made(model, evidence),
         "settings": [[name, words] for name, words in model.settings()],
+        "quantiles": _quantiles(model),
         "python_only": model.python_only,
         "audit": None,
         "explained": None,
     }
     if evidence is not None:
-        out |= _checked(evidence, audit(evidence, significance))
+        out |= checked_rows(evidence, audit(evidence, significance))
         out["explained"] = explained_for_page(model, evidence)
-    names = {key: _shortened(out[key], LONGEST_NAME) for key in NAMES if key in out}
-    kept = {key: _shortened(value, LONGEST_TEXT) for key, value in (out | names).items()}
+    names = {key: shortened(out[key], LONGEST_NAME) for key in NAMES if key in out}
+    kept = {key: shortened(value, LONGEST_TEXT) for key, value in (out | names).items()}
     return kept | promised(model.calibration_.certificate)
 
 
@@ -73,16 +85,23 @@ def promised(certificate: Certificate) -> dict[str, Any]:
     groups = promised_groups(certificate)
     own = {
         "promise": certificate.promise.headline(certificate.method),
-        "level": _first(certificate.confidence_level),
+        "level": certificate.promise.expectations()[0].level,
+        "risk": certificate.risk,
         "side": certificate.promise.side,
-        "method": _shortened(certificate.method, LONGEST_NAME),
+        "method": shortened(certificate.method, LONGEST_NAME),
         "certificate": _certificate(certificate),
         "not_promised": certificate.promise.not_promised(),
         "calibration": _calibration(certificate.promise),
-        "promised_groups": _shortened(groups[:MOST_GROUPS], LONGEST_NAME),
+        "promised_groups": shortened(groups[:MOST_GROUPS], LONGEST_NAME),
         "groups_left_out": max(0, len(groups) - MOST_GROUPS),
     }
-    return {key: _shortened(value, LONGEST_TEXT) for key, value in own.items()}
+    return {key: shortened(value, LONGEST_TEXT) for key, value in own.items()}
+
+
+def _quantiles(model: Guarded) -> str | None:
+    """Return what is promised of the quantiles of a model that was fitted for them."""
+    own: Certificate | None = getattr(model, "quantile_certificate", None)
+    return None if own is None else own.promise.headline(own.method)
 
 
 def _certificate(certificate: Certificate) -> dict[str, Any]:
@@ -105,20 +124,26 @@ def _calibration(promise: Promise) -> dict[str, Any]:
     level, n = promise.confidence_level[i], promise.n_calibration
     needed = rows_needed(promise, level) if promise.binding and promise.is_testable else None
     ranks = [part.promise.rank for part in promise.statements()]
-    if infinite and all(own is None or own[i] <= n for own in ranks):
+    known = promise.least_rows()
+    if known is not None:
+        needed = 0 if infinite and known <= n else known
+    elif infinite and all(own is None or own[i] <= n for own in ranks):
         needed = 0
     elif infinite and needed is not None and needed <= n:
         needed = None
     return {"rows": n, "level": level, "needed": needed, "infinite": is_first}
 
 
-def _checked(evidence: Evidence, findings: Audit) -> dict[str, Any]:
+def checked_rows(
+    evidence: Evidence, findings: Audit, most_bytes: int = MOST_BYTES, with_groups: bool = True
+) -> dict[str, Any]:
+    """Return what labelled rows say, of so few rows that it has about ``most_bytes`` as JSON."""
     columns = [family for family in findings.families if family.key.startswith("column-")]
     others = [family for family in findings.families if not family.key.startswith("column-")]
     columns_shown = _columns_shown(columns)
     entries = findings.to_dict()
     entries["parts"] = findings_of_groups(evidence.certificate, findings.parts)[:MOST_GROUPS]
-    shown = others + columns_shown
+    shown = others + columns_shown if with_groups else []
     width = evidence.reach[:, 0]
     entries["families"] = [_with_widths(family, width) for family in shown]
     entries["drift"]["columns"] = (entries["drift"]["columns"] or [])[:MOST_COLUMNS] or None
@@ -136,7 +161,7 @@ def _checked(evidence: Evidence, findings: Audit) -> dict[str, Any]:
     most = min(MOST_ROWS, evidence.n)
     while True:
         out["rows"] = rows_of(evidence, findings, shown, most)
-        if most <= 1 or len(json.dumps(out)) <= MOST_BYTES:
+        if most <= 1 or len(json.dumps(out)) <= most_bytes:
             return out
         most //= 2
 
@@ -217,12 +242,12 @@ def _columns_shown(columns: list[Family]) -> list[Family]:
     return [columns[j] for j in sorted(order[:MOST_COLUMNS])]
 
 
-def _made(model: Guarded, evidence: Evidence | None) -> list[list[str]]:
+def made(model: Guarded, evidence: Evidence | None) -> list[list[str]]:
     """Return how the model was made and what judges it, a line each."""
     certificate = model.calibration_.certificate
     entries = [
         ["Method", certificate.method],
-        ["Calibration rows", _rows_of_entities(certificate.promise.n_rows, certificate.n_calibration)],
+        ["Calibration rows", _calibration_rows(certificate.promise)],
         ["Test rows", "none" if evidence is None else _rows_of_entities(evidence.n_given, evidence.n)],
         *([name, words] for name, words in model.made_by()),
         ["Page made with", f"guardband {guardband.__version__}, Python {platform.python_version()}"],
@@ -233,17 +258,25 @@ def _made(model: Guarded, evidence: Evidence | None) -> list[list[str]]:
     return entries
 
 
+def _calibration_rows(promise: Promise) -> str:
+    """Return how many calibration rows there are; for each target, if each has its own."""
+    parts = promise.statements() if promise.is_of_each_target else ()
+    if len({part.promise.n_calibration for part in parts}) > 1:
+        return ", ".join(f"{part.promise.n_calibration:,} for {part.name!r}" for part in parts)
+    return _rows_of_entities(promise.n_rows, promise.n_calibration)
+
+
 def _rows_of_entities(rows: int | None, counted: int) -> str:
     """Return how many rows there are, and how many of them count if they belong together."""
     return f"{counted:,}" if rows is None else f"{rows:,}, of {counted:,} entities"
 
 
-def _shortened(value: Any, longest: int) -> Any:
+def shortened(value: Any, longest: int) -> Any:
     """Return nested values in which no text is longer than a page has room for, and each can be written."""
     if isinstance(value, dict):
-        return {key: _shortened(entry, longest) for key, entry in value.items()}
+        return {key: shortened(entry, longest) for key, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [_shortened(entry, longest) for entry in value]
+        return [shortened(entry, longest) for entry in value]
     if not isinstance(value, str):
         return value
     text = value if len(value) <= longest else f"{value[: longest - 1]}…"

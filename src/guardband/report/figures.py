@@ -29,7 +29,7 @@ FARTHEST = 1e300
 def write_figures(document: Mapping[str, Any], folder: Path) -> list[Path]:
     """Write the plots of a document as SVG and PNG, each whole or not at all, and return the files.
 
-    A document without labelled rows has none.
+    A document without labelled rows has none. Of several targets each has a folder of its own.
     """
     need_packages("plots", "matplotlib")
     from matplotlib import rc_context
@@ -37,6 +37,10 @@ def write_figures(document: Mapping[str, Any], folder: Path) -> list[Path]:
 
     if document["audit"] is None:
         return []
+    if "several" in document:
+        shared = {name: value for name, value in document.items() if name != "several"}
+        each = [shared | own for own in document["several"]]
+        return [path for j, own in enumerate(each) for path in write_figures(own, Path(folder) / f"target-{j + 1}")]
     own, folder = cast(Checked, document), Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     plots: dict[str, tuple[tuple[float, float], Callable[[Axes, Checked], None]]] = {
@@ -134,7 +138,8 @@ def _widths(axes: Axes, document: Checked) -> None:
     edges = _drawable(own["edges"])
     axes.bar(edges[:-1], own["counts"], np.diff(edges), align="edge", color=PALE, ec="white", lw=0.4, label="rows")
     axes.bar(edges[:-1], own["missed"], np.diff(edges), align="edge", color=MISS, ec="white", lw=0.4, label="outside")
-    axes.set(xlabel=f"width of the {level_name(document['level'])} interval", ylabel="rows")
+    level = "" if document.get("risk") is not None else f"{level_name(document['level'])} "
+    axes.set(xlabel=f"width of the {level}interval", ylabel="rows")
     axes.legend(frameon=False, loc="upper right")
 
 

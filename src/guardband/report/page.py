@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from guardband.audit.strata import MISSING
+from guardband.bands.cross_promise import CvMinmaxPromise, CvPlusPromise
 from guardband.data.files import write_whole
 from guardband.report.advice import Findings, steps
 from guardband.report.low_groups import low_groups
@@ -23,6 +24,7 @@ STATUS = {
     "cannot judge": "Cannot judge",
     "unchecked": "Not yet checked",
 }
+CROSSED = (CvPlusPromise.kind, CvMinmaxPromise.kind)
 NO_BREAK = "\N{NO-BREAK SPACE}"
 UNUSABLE = "No usable intervals"
 SCRIPTS = ("page.js", "drawing.js", "evidence.js", "plots.js", "rows.js")
@@ -45,6 +47,10 @@ SECTIONS = {
 
 def render(document: Mapping[str, Any]) -> str:
     """Return the page of a document: text and tables stand in it, a script adds plots and what moves."""
+    if "several" in document:
+        from guardband.report.several import render_several
+
+        return render_several(document)
     own = cast(Document, document)
 
     def amount(value: float | None) -> str:
@@ -55,7 +61,7 @@ def render(document: Mapping[str, Any]) -> str:
         found = found_view(cast(Checked, own), amount)
         data = _data(cast(Checked, own), found["words"])
     view = {
-        "title": own["title"] or f"{level_name(own['level'])} {_bounds(own)} for {own['response']}",
+        "title": own["title"] or f"{_bounds(own)} for {own['response']}",
         "status": words,
         "sentence": own["sentence"].removeprefix(f"{words}: "),
         "steps": steps(_findings(own)),
@@ -94,7 +100,8 @@ def _sections(own: Document, found: dict[str, Any] | None) -> list[tuple[str, st
     if found is not None and own["calibration"]["infinite"]:
         shown |= {"drift"}
     elif found is not None:
-        shown |= {"outcomes", "width", "groups", "levels", "drift", "rows"}
+        shown |= {"outcomes", "width", "groups", "drift", "rows"}
+        shown |= {"levels"} if own.get("risk") is None else set()
         shown |= {name for name in ("examples", "time") if found[name]}
         shown |= {"evidence"} if own.get("history") else set()
     if own["explained"] is not None:
@@ -112,6 +119,7 @@ def _findings(own: Document) -> Findings:
         "infinite": calibration["infinite"],
         "rows_needed": calibration["needed"],
         "python_only": own["python_only"],
+        "is_risk": own.get("risk") is not None,
         "promised_groups": tuple(map(promised_group, lines_of(own))),
     }
     if own["audit"] is not None:
@@ -126,6 +134,8 @@ def _findings(own: Document) -> Findings:
             "one_width": has_one_width(cast(Checked, own)),
             "drifted": tuple(own["audit"]["drift"]["drifted"]),
         }
+    elif own["certificate"]["kind"] in CROSSED:
+        known["reason"] = "no law"
     return Findings(**known)
 
 
@@ -160,4 +170,6 @@ def _times(own: Checked) -> dict[str, Any] | None:
 
 def _bounds(own: Document) -> str:
     side = own.get("side", "both")
-    return "prediction intervals" if side == "both" else f"{side} bounds"
+    if own.get("risk") is not None:
+        return "Prediction intervals with a limited loss"
+    return f"{level_name(own['level'])} {'prediction intervals' if side == 'both' else f'{side} bounds'}"

@@ -130,6 +130,22 @@ class FoundGroupPart(TypedDict):
     verdict: VerdictKind
 
 
+class RiskPart(TypedDict):
+    """What is promised of the mean loss, in place of a level."""
+
+    limit: Finite
+    cap: Finite
+    loss: Name
+
+
+class FoundRiskPart(RiskPart):
+    """What test rows say of it; a mean of ``breaking`` would have broken the promise."""
+
+    mean_loss: Finite
+    breaking: Number
+    p_value: Share
+
+
 class AuditPart(TypedDict):
     """What labelled rows say of the promise."""
 
@@ -144,6 +160,7 @@ class AuditPart(TypedDict):
     curve: CurvePart | None
     notes: Annotated[list[Name], Few]
     parts: Annotated[list[FoundGroupPart | None], Meta(max_length=MOST_GROUPS)]
+    risk: NotRequired[FoundRiskPart | None]
 
 
 class HistoryPart(TypedDict):
@@ -155,7 +172,7 @@ class HistoryPart(TypedDict):
     highest: list[Finite]
     begin: list[Name]
     end: list[Name]
-    limit: Finite
+    limit: Annotated[float, Meta(ge=-300, le=300)]  # a power of ten
     alarm: Count | None
     since: Count | None
 
@@ -219,9 +236,10 @@ class RowsPart(TypedDict):
 
 
 class CertificatePart(TypedDict):
-    """The certificate in words."""
+    """The certificate in words, and the kind of the promise."""
 
     text: Text
+    kind: Name
 
 
 class About(TypedDict):
@@ -237,6 +255,7 @@ class About(TypedDict):
     promise: Text
     sentence: Text
     level: Level
+    risk: NotRequired[RiskPart | None]
     side: NotRequired[Side]
     method: Name
     certificate: CertificatePart
@@ -244,6 +263,7 @@ class About(TypedDict):
     fitted: Annotated[list[tuple[Text, Text]], Few]
     settings: Annotated[list[tuple[Text, Text]], Few]
     not_promised: Annotated[list[Text], Few]
+    quantiles: NotRequired[Text | None]
     python_only: bool
     promised_groups: Annotated[list[PromisedGroupPart], Meta(max_length=MOST_GROUPS)]
     groups_left_out: Count

@@ -10,6 +10,7 @@ import msgspec
 
 from guardband.exceptions import ModelFileError
 from guardband.report.parts import DIGITS, SCHEMA, Checked, Document, FoundGroupPart, LevelPart, RegionPart, RowsPart
+from guardband.report.several_parts import CheckedSeveral
 
 MOST_BYTES = 50_000_000
 AGAIN = "Make a new one with `guardband audit MODEL TABLE --report PAGE`."
@@ -24,11 +25,14 @@ def checked(document: Any) -> Document:
     if type(version) is not int or version != SCHEMA:
         raise ModelFileError(f"The stored report is of another version of guardband. {AGAIN}")
     wrong: str | None = None
+    own: Any
     try:
-        own = msgspec.convert(document, Document, strict=True)
-        if own["audit"] is not None:
-            whole = msgspec.convert(document, Checked, strict=True)
-            wrong, own = next(_faults(whole), None), cast(Document, whole)
+        own = msgspec.convert(document, CheckedSeveral if "several" in document else Document, strict=True)
+        if "several" in document:
+            wrong = next(_faults_of_several(cast(CheckedSeveral, own)), None)
+        elif own["audit"] is not None:
+            own = msgspec.convert(document, Checked, strict=True)
+            wrong = next(_faults(own), None)
         if (own["status"] == "unchecked") != (own["audit"] is None):
             wrong = "the status does not match the audit"
         elif len(json.dumps(own, ensure_ascii=False).encode()) > MOST_BYTES:
@@ -37,7 +41,15 @@ def checked(document: Any) -> Document:
         wrong = "".join(sign if sign.isprintable() else "?" for sign in str(error)[:200])
     if wrong is not None:
         raise ModelFileError(f"The stored report is damaged ({wrong}). {AGAIN}")
-    return own
+    return cast(Document, own)
+
+
+def _faults_of_several(document: CheckedSeveral) -> Iterator[str]:
+    """Yield what does not fit together in what is said of all targets, or of one."""
+    if any(max(own["covered"], own["low"], own["high"]) > own["n"] for own in document["audit"]["levels"]):
+        yield "a count is larger than the number of rows"
+    for own in document["several"]:
+        yield from _faults(cast(Checked, {**own, "promised_groups": []}))
 
 
 def _faults(document: Checked) -> Iterator[str]:

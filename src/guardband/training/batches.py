@@ -21,6 +21,8 @@ from guardband.training.inputs import Inputs, map_tensors, split_target, tensors
 class Batch:
     """Rows for one step of M members in G groups of equal size: ``x (G, n, ...)``, ``y`` and ``weight (M, n)``.
 
+    With q targets y is ``(M, n, q)``.
+
     x may also be several such tensors, or some by name, as the loader gave them.
     """
 
@@ -33,6 +35,8 @@ class Batch:
 class Rows:
     """All rows: inputs ``(n, ...)``, responses ``(n,)`` or each member's own ``(M, n)``, perhaps weights ``(n,)``.
 
+    Responses to q targets are always each member's own, ``(M, n, q)``, and may be a view of one copy.
+
     x is a tensor, or several of them as ``network(*x)`` or ``network(**x)`` takes them, all where y is.
     """
 
@@ -41,7 +45,7 @@ class Rows:
     weight: Tensor | None = None
 
     def __len__(self) -> int:
-        return self.y.shape[-1]
+        return self.y.shape[min(1, self.y.ndim - 1)]
 
     @property
     def inputs(self) -> list[Tensor]:
@@ -55,7 +59,10 @@ class Rows:
 
     def take(self, members: Sequence[int]) -> Rows:
         """Return the rows as some of the members see them."""
-        return self if self.y.ndim == 1 else Rows(self.x, self.y[list(members)], self.weight)
+        if self.y.ndim == 1:
+            return self
+        is_view = self.y.stride(0) == 0  # of one copy, which stays one
+        return Rows(self.x, self.y[: len(members)] if is_view else self.y[list(members)], self.weight)
 
     def at(self, index: Tensor, size: int, room: Sequence[Tensor] = ()) -> Batch:
         """Return a batch for ``size`` members of the rows at ``(G, n)`` positions, its inputs in ``room`` if given."""
@@ -69,7 +76,11 @@ class Rows:
             return torch.index_select(t, 0, flat, out=next(rooms, None)).view(groups, n, *t.shape[1:])
 
         x = map_tensors(self.x, gathered)
-        y = for_members(self.y.index_select(0, flat)) if self.y.ndim == 1 else self.y.gather(1, for_members(index))
+        if self.y.ndim == 1:
+            y = for_members(self.y.index_select(0, flat))
+        else:
+            own = for_members(index)
+            y = self.y.gather(1, own if self.y.ndim == 2 else own[..., None].expand(-1, -1, self.y.shape[2]))
         return Batch(x, y, None if self.weight is None else for_members(self.weight.index_select(0, flat)))
 
 
@@ -214,7 +225,7 @@ class LoaderBatches:
         """Return the pair as a batch."""
         *tensors, y = pieces
         rest = iter(tensors)
-        return Batch(map_tensors(self._like, lambda _: next(rest)[None]), y.expand(self.size, -1))
+        return Batch(map_tensors(self._like, lambda _: next(rest)[None]), y.expand(self.size, *y.shape))
 
     def steps(self) -> int:
         """Return the loader's length, 0 if it does not say."""

@@ -13,12 +13,21 @@ FEWEST_IN_GROUP = 1000
 
 
 def dead_shares(bands: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Return each member's share of rows with a side of no width, ``(M, n, 3) -> (M,)``.
+    """Return each member's share of rows with a side of no width, ``(M, n, 3)`` or ``(M, n, q, 3) -> (M,)``.
 
-    No width means at most 1e-6 standard deviations of the response, the unit that networks learn in.
+    Of q targets, those of one are enough. No width means at most 1e-6 standard deviations of the response, the unit
+    that networks learn in.
     """
-    shares: NDArray[np.float64] = (np.diff(bands, axis=2) <= DEAD_WIDTH).any(axis=2).mean(axis=1)
+    narrow = np.diff(bands, axis=-1) <= DEAD_WIDTH
+    shares: NDArray[np.float64] = narrow.reshape(*bands.shape[:2], -1).any(axis=2).mean(axis=1)
     return shares
+
+
+def varied_targets(y: NDArray[np.float64], targets: int) -> NDArray[np.bool_]:
+    """Return which of q targets have different values, ``(..., n)`` or ``(..., n, q) -> (q,)``; NaN says nothing."""
+    each = y.reshape(-1, targets)
+    varied: NDArray[np.bool_] = np.fmax.reduce(each) > np.fmin.reduce(each)
+    return varied
 
 
 def mean_leaves(bands: NDArray[np.floating], y: NDArray[np.float64], taus: Sequence[float]) -> NDArray[np.bool_]:

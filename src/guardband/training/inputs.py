@@ -44,10 +44,11 @@ def rows_in(inputs: Inputs) -> int:
     return len(found[0])
 
 
-def split_target(item: Any, target: str) -> tuple[Inputs, Tensor]:
+def split_target(item: Any, target: str, several: bool = False) -> tuple[Inputs, Tensor]:
     """Return a batch as inputs and responses ``(n,)``: a pair ``(inputs, y)``, or a mapping that names them.
 
-    In a mapping the responses stand under ``target``, and everything else is an input by its name.
+    In a mapping the responses stand under ``target``, and everything else is an input by its name. Of ``several``
+    targets responses may have any shape.
     """
     if isinstance(item, Mapping):
         if target not in item:
@@ -67,11 +68,12 @@ def split_target(item: Any, target: str) -> tuple[Inputs, Tensor]:
             "y), and pack them inside the network."
         )
     y = torch.as_tensor(y)
-    if y.ndim != 1:
+    if y.ndim != 1 and not several:
+        each = 'Calibrate several targets with targets="joint", or one network for each column of y'
         mend = {
             0: "Wrap the data in a DataLoader, which makes batches",
             1: "Use y.squeeze(-1)",
-        }.get(y.ndim and y.shape[-1], "Calibrate or train one network for each column of y")
+        }.get(y.ndim and y.shape[-1], each)
         raise ValueError(f"A loader's y must have the shape (n,), found {tuple(y.shape)}. {mend}.")
     return inputs, y
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from guardband.nn.each_gradient import EachGradient, Gradient
+from guardband.nn.each_target import EachOrder, EachTargetLoss
 from guardband.nn.interval_gradient import IntervalGradient
 from guardband.nn.loss import IntervalLoss
 from guardband.nn.mixed import LossFunction
@@ -23,12 +25,12 @@ class OutputGradient:
 
     def __init__(self, end: nn.Module) -> None:
         self._end = end
-        self._by_hand: tuple[LossFunction, IntervalGradient | QuantileGradient | None] | None = None
+        self._by_hand: tuple[LossFunction, Gradient | None] | None = None
 
     def __call__(self, z: Tensor, batch: Batch, loss: LossFunction) -> Tensor:
         """Return the gradient with respect to the raw outputs, ``(M, C, n)`` as they are."""
         if self._by_hand is None or self._by_hand[0] is not loss:
-            self._by_hand = loss, self._gradient_of(loss)
+            self._by_hand = loss, self._gradient_of(loss, self._end)
         gradient = self._by_hand[1]
         if gradient is not None:
             return gradient(z, batch.y, batch.weight)
@@ -37,8 +39,10 @@ class OutputGradient:
             total = member_losses(self._end(raw), batch, loss).sum()
         return torch.autograd.grad(total, raw)[0].mT.contiguous()
 
-    def _gradient_of(self, loss: LossFunction) -> IntervalGradient | QuantileGradient | None:
-        end = self._end
+    def _gradient_of(self, loss: LossFunction, end: nn.Module) -> Gradient | None:
+        if type(loss) is EachTargetLoss and type(end) is EachOrder:
+            of_one = self._gradient_of(loss.base, end.order)
+            return None if of_one is None else EachGradient(of_one)
         if type(loss) is IntervalLoss and type(end) is OrderedTriple:
             return IntervalGradient(loss, end.ordering)
         if type(loss) is QuantileLoss and type(end) is OrderedQuantiles and loss.columns == end.columns:

@@ -130,7 +130,7 @@ class Squad:
         for batch in self._blocks(held_out, blocks):
             with self._step.autocast():
                 outputs = at_least_float32(self.members(batch.x))
-            weight = torch.ones_like(batch.y) if batch.weight is None else batch.weight
+            weight = outputs.new_ones(outputs.shape[:2]) if batch.weight is None else batch.weight
             total += (member_losses(outputs, batch, self._job.loss) * weight.sum(-1)).double()
             mass += weight.sum(-1)
         return (total / mass).float().cpu()

@@ -1,0 +1,179 @@
+"""Places of calibration rows: probabilities and selections keep what they promise."""
+
+import numpy as np
+import pytest
+
+from guardband.bands.placement import ByQuantiles, ByResidual, ByScale
+from guardband.bands.units import Units
+from guardband.calibration import places as module
+from guardband.calibration.places import CalibratedPlaces
+from guardband.data.entities import entities_of_labels
+from laws import SIGNIFICANCE, total_count_band
+
+UNITS = Units()
+
+
+def noisy(n, rng):
+    """Return predictions, a point and a wrong scale, and true values that often miss them."""
+    point = rng.normal(size=n)
+    return np.column_stack([point, np.exp(rng.normal(size=n))]), point + rng.standard_t(3, size=n)
+
+
+def calibrated(n, rng, placement=None):
+    predictions, y = noisy(n, rng)
+    return CalibratedPlaces.of("test", placement or ByScale(), predictions, y)
+
+
+@pytest.mark.parametrize("side", ["above", "below"])
+@pytest.mark.parametrize("u", [0.1, 0.5])
+def test_a_p_value_has_its_exact_law_where_the_value_is_the_true_one(side, u):
+    """The worst case of the promise: each row is compared with its own outcome, which it does not exceed."""
+    n, m, replications, small = 29, 40, 300, 0
+    rng = np.random.default_rng(0)
+    for _ in range(replications):
+        own = calibrated(n, rng)
+        predictions, y = noisy(m, rng)
+        stated = own.probability(predictions, UNITS, **{"above": None, "below": None, side: y}).values
+        small += int((1 - stated <= u + 1e-12).sum())
+    low, high = total_count_band(SIGNIFICANCE, replications, m, round(u * (n + 1)), n)
+    assert low <= small <= high
+
+
+def test_probabilities_above_and_below_leave_out_at_most_the_rows_at_the_value():
+    rng = np.random.default_rng(1)
+    own = calibrated(50, rng)
+    predictions, _ = noisy(30, rng)
+    above = own.probability(predictions, UNITS, 0.3, None).values
+    below = own.probability(predictions, UNITS, None, 0.3).values
+    np.testing.assert_allclose(above + below, 50 / 51)
+    np.testing.assert_allclose(below, own.distribution(predictions, UNITS).cdf(0.3))
+
+
+def p_values_by_definition(own, predictions, c, side):
+    """Return Jin & Candès' p-values with their clipped score, row by row."""
+    out = []
+    sign = 1 if side == "above" else -1
+    for new in predictions:
+        at = (c - new[0]) / new[1]
+        count = 0
+        for place, known in zip(own.kept_places, own.kept, strict=True):
+            y, limit = known[0] + known[1] * place, (c - known[0]) / known[1]
+            count += sign * y <= sign * c and sign * limit <= sign * at
+        out.append((1 + count) / (len(own.kept) + 1))
+    return out
+
+
+@pytest.mark.parametrize("side", ["above", "below"])
+def test_a_selection_has_the_p_values_of_the_clipped_score(side):
+    rng = np.random.default_rng(2)
+    own = calibrated(40, rng)
+    predictions, _ = noisy(25, rng)
+    asked = {"above": None, "below": None, side: 0.2}
+    found = own.select(predictions, UNITS, **asked, fdr=0.2)
+    np.testing.assert_allclose(found.p_values, p_values_by_definition(own, predictions, 0.2, side))
+    stated = own.probability(predictions, UNITS, **asked).values
+    assert (found.p_values <= 1 - stated + 1e-12).all()
+
+
+@pytest.mark.parametrize("n", [20, 100])
+@pytest.mark.parametrize("side", ["above", "below"])
+def test_the_false_discovery_rate_is_held(n, side):
+    """The share of wrong rows lies between 0 and 1: Hoeffding's limit at 1e-6 for its mean."""
+    rng, q, replications, wrong = np.random.default_rng(3), 0.2, 400, 0.0
+    for _ in range(replications):
+        own = calibrated(n, rng)
+        predictions, y = noisy(30, rng)
+        found = own.select(predictions, UNITS, **{"above": None, "below": None, side: 0.0}, fdr=q)
+        is_wrong = y <= 0 if side == "above" else y >= 0
+        wrong += (found.mask & is_wrong).sum() / max(1, len(found))
+    assert wrong / replications <= q + np.sqrt(np.log(1e6) / (2 * replications))
+
+
+def test_rows_that_tie_are_counted_against_a_selection():
+    own = CalibratedPlaces.of("test", ByResidual(), np.zeros((9, 1)), np.zeros(9))
+    found = own.select(np.zeros((3, 1)), UNITS, 0.0, None, 0.1)
+    assert (found.p_values == 1).all()
+    assert (own.probability(np.zeros((3, 1)), UNITS, 0.0, None).values == 0).all()
+    assert (own.probability(np.zeros((3, 1)), UNITS, None, 0.0).values == 0).all()
+
+
+def test_of_rows_that_belong_together_one_counts():
+    rng = np.random.default_rng(4)
+    predictions, y = noisy(60, rng)
+    own = CalibratedPlaces.of("test", ByScale(), predictions, y, entities_of_labels(np.arange(60) // 3, 60))
+    assert len(own.places) == 20
+    assert own.certificate.n_calibration == 20
+    assert "20 calibration entities" in str(own.certificate)
+    assert "rows drawn at random, one from each new entity, lies at or below" in str(own.certificate)
+    assert "drew one row from each entity (60 rows in all)" in str(own.certificate)
+    assert "must not share" in str(own.select(predictions, UNITS, 0.0, None, 0.1).certificate)
+
+
+def test_of_many_rows_some_are_kept_to_select_by(monkeypatch):
+    monkeypatch.setattr(module, "MOST_KEPT", 30)
+    rng = np.random.default_rng(5)
+    own = calibrated(100, rng)
+    assert len(own.places) == 100
+    assert own.kept.shape == (30, 2)
+    np.testing.assert_array_equal(ByScale().place(own.kept, own.kept[:, 0]), 0.0)
+    assert np.isin(own.kept_places, own.places).all()
+    assert own.select(own.kept, UNITS, 0.0, None, 0.1).certificate.n_calibration == 30
+
+
+def test_places_come_back_from_arrays_and_others_are_refused():
+    own = calibrated(12, np.random.default_rng(6))
+    fields = {"method": "test", "placement": ByScale()}
+    again = CalibratedPlaces.from_arrays(own.to_arrays(), **fields)
+    assert again.certificate == own.certificate
+    for name, wrong in (
+        ("places", own.places[::-1]),
+        ("places", own.places[:-1]),
+        ("places", np.where(np.arange(12) == 3, np.nan, own.places)),
+        ("kept", own.kept[:, :1]),
+        ("kept", np.full_like(own.kept, np.inf)),
+        ("kept_places", own.kept_places + 1),
+        ("kept_places", own.kept_places[:5]),
+        ("places", own.places.astype(np.float32)),
+    ):
+        with pytest.raises(ValueError, match="places of its calibration rows"):
+            CalibratedPlaces.from_arrays(own.to_arrays() | {name: wrong}, **fields)
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"above": None, "below": None}, "Pass above=... or below=..."),
+        ({"above": 1.0, "below": 1.0}, "one of the two"),
+        ({"above": np.nan, "below": None}, "must be a number, found NaN"),
+        ({"above": [1.0, 2.0], "below": None}, "one for each of 5 rows"),
+    ],
+)
+def test_values_that_cannot_be_are_refused(asked, said):
+    own = calibrated(12, np.random.default_rng(7))
+    with pytest.raises(ValueError, match=said):
+        own.probability(own.kept[:5], UNITS, **asked)
+
+
+def test_a_selection_needs_one_value_and_a_rate():
+    own = calibrated(12, np.random.default_rng(8))
+    with pytest.raises(ValueError, match="one number"):
+        own.select(own.kept[:2], UNITS, [1.0, 2.0], None, 0.1)
+    with pytest.raises(ValueError, match="fdr must lie strictly between 0 and 1"):
+        own.select(own.kept[:2], UNITS, 1.0, None, 1.5)
+
+
+def test_quantiles_by_too_few_levels_still_keep_their_promise():
+    """The law does not depend on the placement: one that is quite wrong does."""
+    rng, n, m, replications, inside = np.random.default_rng(9), 24, 30, 300, 0
+    placement = ByQuantiles.of((0.4, 0.5, 0.6))
+
+    def wrong(count):
+        point = rng.normal(size=(count, 1))
+        return point + np.sort(rng.random((count, 3)), axis=1), point[:, 0] + rng.exponential(size=count)
+
+    for _ in range(replications):
+        own = CalibratedPlaces.of("test", placement, *wrong(n))
+        predictions, y = wrong(m)
+        inside += int((y <= own.distribution(predictions, UNITS).quantile(0.8)).sum())
+    low, high = total_count_band(SIGNIFICANCE, replications, m, 20, n)
+    assert low <= inside <= high

@@ -1,0 +1,168 @@
+"""Risk control: the least threshold within the budget, and its promise over many calibration sets."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import guardband as gb
+from guardband.bands.levels import Levels
+from guardband.bands.predicted import Context, PredictedPoint
+from guardband.bands.risk_bounds import risk_budget
+from guardband.calibration import risk_control
+from guardband.calibration.calibrated import Calibrated
+from guardband.calibration.risk_control import RiskControl
+from guardband.calibration.score import Additive, Residual, Scaled
+from guardband.exceptions import DegenerateBandWarning, InsufficientCalibrationError, InsufficientCalibrationWarning
+from predictions import predictions_for
+
+SIGNIFICANCE = 1e-6 / 10
+SETS = 4000
+SCORES = [Scaled(), Additive(), Additive(relative=True), Residual()]
+
+
+def rule_of(score, limit=0.3, cap=2.0, delta=None, loss="distance"):
+    return RiskControl("own", Levels.of(), score, gb.Risk(limit, cap, loss), delta)
+
+
+def miss(y, lower, upper):
+    return np.where((lower <= y) & (y <= upper), 0.0, 1.0)
+
+
+def calibrated(rule, n=200, seed=0):
+    predicted, y = predictions_for(rule, n, seed)
+    return predicted, y, rule.calibrate(rule.summarise(predicted, y, Context()))
+
+
+def risks(n, limit, cap, delta=None, seed=0):
+    """Return the exact risk of many calibration sets: E min((y - c)+, cap) = exp(-c) (1 - exp(-cap)) for Exp(1)."""
+    rng, rule = np.random.default_rng(seed), rule_of(Residual(), limit, cap, delta)
+    points = PredictedPoint(np.zeros((1, 1, n)))
+    found = [rule.calibrate(rule.summarise(points, rng.exponential(size=n), Context())) for _ in range(SETS)]
+    return np.exp([-own.arrays["threshold"][0] for own in found]) * (1 - math.exp(-cap))
+
+
+def slack(cap):
+    """Return how far a mean of so many risks may lie from what is expected of it (Hoeffding)."""
+    return (1 - math.exp(-cap)) * math.sqrt(math.log(1 / SIGNIFICANCE) / (2 * SETS))
+
+
+@pytest.mark.parametrize(("n", "limit", "cap"), [(5, 0.4, 2.0), (60, 0.3, 2.0)])
+def test_the_expected_risk_lies_in_its_band(n, limit, cap):
+    mean = risks(n, limit, cap).mean()
+    assert limit - 2 * cap / (n + 1) - slack(cap) <= mean <= limit + slack(cap)
+
+
+def test_without_room_for_one_more_row_the_expected_risk_is_too_large(monkeypatch):
+    monkeypatch.setattr(risk_control, "risk_budget", lambda limit, cap, n, delta: limit * n)
+    assert risks(5, 0.4, 2.0).mean() > 0.4 + slack(2.0)
+
+
+def test_given_the_data_the_risk_exceeds_the_limit_for_at_most_delta_of_the_sets():
+    failures = (risks(50, 0.2, 1.0, delta=0.1) > 0.2).sum()
+    assert failures <= stats.binom.isf(SIGNIFICANCE, SETS, 0.1)
+
+
+@pytest.mark.parametrize("score", SCORES)
+@pytest.mark.parametrize("n", [19, 20, 200])
+def test_a_limit_on_misses_gives_the_rank_of_a_confidence_level(score, n):
+    rule = rule_of(score, 0.1, 1.0, loss=miss)
+    predicted, y, found = calibrated(rule, n)
+    scores = np.sort(score.of(predicted, y)[0, 0])
+    rank = math.ceil(round(0.9 * (n + 1), 9))
+    threshold = found.arrays["threshold"][0]
+    assert (rule.ends(predicted, Context(), found.arrays)[0][:, 0] <= y).sum() >= rank
+    # a slack of rounding covers the row at the rank a little before its score
+    assert threshold == pytest.approx(scores[rank - 1], rel=1e-13)
+
+
+@pytest.mark.parametrize("score", SCORES)
+@pytest.mark.parametrize("delta", [None, 0.1])
+def test_the_threshold_is_the_least_float_within_the_budget(score, delta):
+    rule = rule_of(score, delta=delta)
+    predicted, y, found = calibrated(rule)
+    (threshold,), budget = found.arrays["threshold"], risk_budget(0.3, 2.0, 200, delta)
+
+    def total(c):
+        lower, _, upper = rule.ends(predicted, Context(), {"threshold": np.array([c])})
+        return math.fsum(rule.risk.losses(y, lower[:, 0], upper[:, 0]))
+
+    assert total(threshold) <= budget < total(np.nextafter(threshold, -np.inf))
+    assert budget - total(threshold) < 1e-10  # distances are continuous
+
+
+@pytest.mark.parametrize("score", SCORES)
+def test_a_loose_limit_takes_the_least_score(score):
+    rule = rule_of(score, limit=1.99)
+    predicted, y, found = calibrated(rule, 1000)
+    assert found.arrays["threshold"][0] == score.of(predicted, y).min()
+
+
+def test_summaries_of_blocks_give_the_same():
+    rule = rule_of(Scaled())
+    predicted, y, found = calibrated(rule)
+    parts = [rule.summarise(predicted.rows(rows), y[rows], Context()) for rows in (slice(0, 7), slice(7, None))]
+    other = rule.calibrate(parts[0] + parts[1])
+    assert other.arrays == found.arrays
+    assert other.promise == found.promise
+
+
+def test_losses_are_counted_in_the_unit_of_the_target():
+    def to_units(lower, point, upper):
+        return np.exp(lower), np.exp(point), np.exp(upper)
+
+    rule = rule_of(Scaled(), limit=1.0, cap=20.0).in_units(to_units)
+    predicted, y, found = calibrated(rule, 400)
+    lower, _, upper = to_units(*rule.ends(predicted, Context(), found.arrays))
+    total = rule.risk.losses(np.exp(y), lower[:, 0], upper[:, 0]).sum()
+    assert total == pytest.approx(risk_budget(1.0, 20.0, 400))
+
+
+def test_too_few_rows_give_infinite_intervals_and_say_how_many_it_takes():
+    rule = rule_of(Scaled(), 0.1, 2.0)
+    predicted, y = predictions_for(rule, 18)
+    block = [(predicted, y, Context())]
+    with pytest.warns(InsufficientCalibrationWarning, match="needs at least 19 calibration rows, but there are 18"):
+        found = Calibrated.from_blocks(rule, block)
+    assert found.certificate.whole_line
+    assert np.isneginf(found.ends(predicted, Context())[0]).all()
+    with pytest.raises(InsufficientCalibrationError, match="lower the cap"):
+        Calibrated.from_blocks(rule, block, on_insufficient="raise")
+
+
+def test_unusable_predictions_give_infinite_intervals_and_no_loss():
+    rule = rule_of(Scaled())
+    predicted, y = predictions_for(rule, 100)
+    broken = replace(predicted, upper=np.full_like(predicted.upper, np.nan))
+    with pytest.warns(DegenerateBandWarning, match="not finite, or have no width"):
+        found = Calibrated.from_blocks(rule, [(broken, y, Context())])
+    assert found.certificate.whole_line
+    some = replace(predicted, upper=np.where(np.arange(100) < 5, np.nan, predicted.upper))
+    _, _, upper = Calibrated.from_blocks(rule, [(some, y, Context())]).ends(some, Context())
+    assert np.isinf(upper[:5]).all()
+    assert np.isfinite(upper[5:]).all()
+
+
+def test_a_loss_that_grows_with_the_interval_is_refused():
+    def width(y, lower, upper):
+        return np.minimum(upper - lower, 2.0) * (upper < 1e300)
+
+    with pytest.raises(ValueError, match="must not grow when an interval grows"):
+        calibrated(rule_of(Scaled(), loss=width))
+
+
+def test_a_loss_that_infinite_intervals_have_is_refused():
+    with pytest.raises(ValueError, match=r"infinite intervals, found 0\.5"):
+        calibrated(rule_of(Scaled(), loss=lambda y, lower, upper: np.full(len(y), 0.5)))
+
+
+def test_what_a_risk_has_no_promise_for_is_refused():
+    rule = rule_of(Scaled())
+    with pytest.raises(ValueError, match=r"none for each group\. Remove groups"):
+        rule.for_groups(("a",))
+    with pytest.raises(ValueError, match="cannot use weights"):
+        rule.for_weights()
+    with pytest.raises(ValueError, match=r"has no confidence level\. Remove"):
+        rule.at(Levels.of(0.8))
