@@ -50,6 +50,7 @@ autodoc_member_order = "bysource"
 _NOT_FOR_USERS = [
     *("from_dict", "get_extra_state", "set_extra_state", "extra_repr", "made_by", "settings", "outputs", "belonging"),
     *("mixer", "is_quick", "restored", "on_its_device", "meaning", "fit_table", "fitted_"),
+    *("placed_of", "need_places", "places"),
     *("target_", "read_rows", "intervals_of", "get_params", "set_params", "get_metadata_routing"),
     *("set_fit_request", "set_predict_request", "set_score_request"),
 ]
