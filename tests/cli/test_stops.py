@@ -1,5 +1,6 @@
 """Ctrl-C, SIGTERM and SIGHUP end a command with 130 and one line, and leave nothing half-written."""
 
+import functools
 import signal
 import subprocess
 import sys
@@ -55,9 +56,11 @@ during(lambda: 1 / 0)""",
 }
 
 
-def run(code, which, folder, **more):
+def run(code, which, folder, hanging_up=signal.SIG_DFL):
+    """Run a program that sends itself a signal; ``hanging_up`` is what it inherits for SIGHUP, also under nohup."""
     program = [sys.executable, "-c", f"{BEGIN}\n{code}\nprocess.main()", str(int(which))]
-    return subprocess.run(program, capture_output=True, text=True, cwd=folder, **more)
+    inherit = functools.partial(signal.signal, signal.SIGHUP, hanging_up)
+    return subprocess.run(program, capture_output=True, text=True, cwd=folder, preexec_fn=inherit)
 
 
 @pytest.mark.parametrize(
@@ -99,6 +102,7 @@ def send(): os.kill(os.getpid(), which)
 @pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_program_is_stopped_by_a_signal_before_it_has_begun(tmp_path, which):
     code = """
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 class Finder:
     def find_spec(self, name, *_):
         if name == "guardband.cli.process":
@@ -122,7 +126,7 @@ def test_a_program_that_is_done_is_not_stopped_any_more(tmp_path, which):
 
 def test_who_asked_to_go_on_after_hanging_up_goes_on(tmp_path):
     """``nohup`` ignores the signal before it starts a command."""
-    done = run("during(send)", signal.SIGHUP, tmp_path, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    done = run("during(send)", signal.SIGHUP, tmp_path, hanging_up=signal.SIG_IGN)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("{")
 
