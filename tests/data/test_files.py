@@ -71,7 +71,9 @@ def test_no_room_for_a_new_name_is_the_same_sentence(tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "open", fail)
-    with pytest.raises(OSError, match=r"a cannot be written: No space .*\. Free some space, or write to another disk\.$"):
+    with pytest.raises(
+        OSError, match=r"a cannot be written: No space .*\. Free some space, or write to another disk\.$"
+    ):
         write_whole(tmp_path / "a", write_text("new"))
     assert names(tmp_path) == []
 
