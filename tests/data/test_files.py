@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from guardband.data import files
-from guardband.data.files import need_room, remove_unfinished, write_whole
+from guardband.data.files import locked_folder, need_room, remove_unfinished, write_whole
 
 IS_ROOT = os.geteuid() == 0
 OTHER_USER = 12345
@@ -64,6 +64,18 @@ def test_no_room_is_a_sentence(tmp_path, kind):
         write_whole(tmp_path / "a", fail)
     assert said.value.errno == kind.errno
     assert (tmp_path / "a").read_text() == "old"
+
+
+def test_no_room_for_a_new_name_is_the_same_sentence(tmp_path, monkeypatch):
+    def fail(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "open", fail)
+    with pytest.raises(
+        OSError, match=r"a cannot be written: No space .*\. Free some space, or write to another disk\.$"
+    ):
+        write_whole(tmp_path / "a", write_text("new"))
+    assert names(tmp_path) == []
 
 
 def test_a_file_that_grows_too_large_leaves_the_old_one(tmp_path):
@@ -249,3 +261,34 @@ def test_a_program_that_ends_removes_what_it_has_begun(tmp_path):
         write_whole(tmp_path / "a", end)
     assert names(tmp_path) == []
     assert not files._unfinished
+
+
+def test_a_folder_is_locked_against_another_process_until_it_is_let_go(tmp_path):
+    code = (
+        "import pathlib\nfrom guardband.data.files import locked_folder\n"
+        "with locked_folder(pathlib.Path('.'), waits=False) as is_held: print(is_held)"
+    )
+
+    def other():
+        return subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True).stdout
+
+    with locked_folder(tmp_path) as is_held:
+        assert is_held
+        assert other() == "False\n"
+    assert other() == "True\n"
+
+
+@pytest.mark.parametrize("reason", ["no locks on this system", "no locks on this disk", "not to be read"])
+def test_where_a_folder_cannot_be_locked_everybody_is_let_in(tmp_path, monkeypatch, reason):
+    def fail(*_):
+        raise OSError(errno.ENOLCK if "disk" in reason else errno.EACCES, reason)
+
+    if "system" in reason:
+        monkeypatch.setattr(files, "fcntl", None)
+    elif "disk" in reason:
+        monkeypatch.setattr(files.fcntl, "flock", fail)
+    else:
+        monkeypatch.setattr(os, "open", fail)
+    with locked_folder(tmp_path, waits=False) as first, locked_folder(tmp_path, waits=False) as second:
+        assert first
+        assert second

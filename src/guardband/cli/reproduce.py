@@ -112,16 +112,17 @@ def reproduce(
         else:
             cells += own
     folder = Folder(output)
-    folder.open(
-        {"seed": seed, "quick": quick, "repetitions": repetitions or "the paper's"},
-        {"command": "guardband " + shlex.join(sys.argv[1:]), **about},
-    )
-    try:
-        run(cells, folder, seed=seed, device=device, data_dir=data_dir, jobs=jobs)
-    except KeyboardInterrupt:
-        speaker.tell(f"Stopped. To continue, give the same command again. Finished results are in {output}.")
-        raise typer.Exit(130) from None
-    page, claims = report(folder)
+    with folder.alone():
+        folder.open(
+            {"seed": seed, "quick": quick, "repetitions": repetitions or "the paper's"},
+            {"command": "guardband " + shlex.join(sys.argv[1:]), **about},
+        )
+        try:
+            run(cells, folder, seed=seed, device=device, data_dir=data_dir, jobs=jobs)
+        except KeyboardInterrupt:
+            speaker.tell(f"Stopped. To continue, give the same command again. Finished results are in {output}.")
+            raise typer.Exit(130) from None
+        page, claims = report(folder)
     for claim in claims:
         if claim.verdict != "not run":
             speaker.tell(f"{claim.verdict}: {claim.text}")

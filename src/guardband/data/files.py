@@ -38,18 +38,22 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
     if path in _unfinished:  # the part file of another call: it is put in its place whole
         write(path)
         return
+    try:
+        _replace(path, write)
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        raise _no_room(error, path) from None
+
+
+def _replace(path: Path, write: Callable[[Path], object]) -> None:
     place = place_of(path)
     with _part_of(place) as part:
         old = _status(place)
         mode = _take_over(part, old)
-        try:
-            write(part)
-            with part.open("rb+") as file:
-                os.fsync(file.fileno())
-        except OSError as error:
-            if error.errno not in NO_ROOM:
-                raise
-            raise _no_room(error, path) from None
+        write(part)
+        with part.open("rb+") as file:
+            os.fsync(file.fileno())
         if old is not None:
             os.chmod(part, mode)
         try:
@@ -63,6 +67,34 @@ def need_room(path: Path) -> None:
     """Raise ``OSError`` if no file can be made beside a path; only trying tells, since rights do not say all."""
     with _part_of(place_of(path)):
         pass
+
+
+@contextmanager
+def locked_folder(folder: Path, waits: bool = True) -> Iterator[bool]:
+    """Hold a lock on a folder against other processes and threads; the system drops it when the process ends.
+
+    Yields whether it is held. Who does not wait does not hold it while somebody else does. Where folders cannot be
+    locked, everybody is let in.
+    """
+    handle, is_held = None, True
+    try:
+        try:
+            if fcntl is not None:
+                handle = os.open(folder, os.O_RDONLY)
+                fcntl.flock(handle, fcntl.LOCK_EX if waits else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            is_held = False
+        except OSError:  # a folder that may be written and not read, or a disk without locks
+            pass
+        yield is_held
+    finally:
+        if handle is not None:
+            os.close(handle)
+
+
+def is_part_of(name: str, other: str) -> bool:
+    """Return whether a file is one that a file of this name was written to, by a process that may be no more."""
+    return re.fullmatch(rf"\.{re.escape(name)}\.[0-9a-f]{{16}}\.part", other) is not None
 
 
 def remove_unfinished() -> None:
@@ -151,10 +183,9 @@ def _is_text(name: str) -> bool:
 
 def _sweep(folder: Path, name: str) -> None:
     """Remove the part files of a place whose writers are no more: those that nobody holds a lock on."""
-    left_behind = re.compile(rf"\.{re.escape(name)}\.[0-9a-f]{{16}}\.part")
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
-            if left_behind.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
+            if is_part_of(name, entry.name) and entry.is_file(follow_symlinks=False):
                 with suppress(OSError):
                     _remove_unlocked(entry.path)
 

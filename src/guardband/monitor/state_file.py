@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
@@ -23,7 +21,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import load as from_bytes
 from safetensors.numpy import save as to_bytes
 
-from guardband.data.files import place_of, write_whole
+from guardband.data.files import locked_folder, place_of, write_whole
 from guardband.exceptions import ModelFileError
 from guardband.monitor.cells import CELLS, ColumnCells
 from guardband.monitor.evidence_process import ODDS, Stream
@@ -33,11 +31,6 @@ from guardband.monitor.key_set import KeySet
 from guardband.monitor.rows import PredictedRows
 from guardband.monitor.state import State
 from guardband.monitor.tables import KEPT
-
-try:
-    import fcntl
-except ImportError:  # Windows: who writes there at the same moment is not noticed
-    fcntl = None  # type: ignore[assignment]
 
 SCHEMA = 1
 KEY_SETS = ("counted", "entities")
@@ -83,7 +76,7 @@ def write_state(path: Path, entries: Mapping[str, Any], state: State, base: str)
     checksum = _checksum(text, arrays)
     body = to_bytes(arrays, metadata={"guardband-monitor": text, "sha256": checksum})
     place = place_of(path)
-    with _locked(place.parent):
+    with locked_folder(place.parent):  # nobody may replace the file between the look at it and its replacement
         need_base(path, base)
         write_whole(path, lambda part: part.write_bytes(body))
     return checksum
@@ -228,18 +221,3 @@ def _checksum(text: str, arrays: Mapping[str, NDArray[Any]]) -> str:
         digest.update(f"{name} {own.dtype} {own.shape}".encode())
         digest.update(np.ascontiguousarray(own).tobytes())
     return digest.hexdigest()
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Hold a lock on a folder: between the look at a file and its replacement nobody else may replace it."""
-    if fcntl is None:
-        yield
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        with suppress(OSError):  # where folders cannot be locked
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)

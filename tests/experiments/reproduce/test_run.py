@@ -253,3 +253,48 @@ def test_all_leaves_out_what_needs_a_login_and_says_so(tmp_path, monkeypatch):
     result = CliRunner().invoke(app, command)
     assert result.exit_code == 0, result.output
     assert "Skipped house: The house data is absent" in " ".join(result.output.split())
+
+
+def test_a_figure_that_cannot_be_drawn_leaves_the_old_one(tmp_path, monkeypatch):
+    from matplotlib.figure import Figure
+
+    from guardband.experiments.reproduce.figures import draw
+
+    folder = folder_at(tmp_path / "run")
+    run(CELLS[:1], folder, verbose=False)
+    draw(folder.tables(), folder.path / "figures", None)
+    old = {path.name: path.read_bytes() for path in (folder.path / "figures").iterdir()}
+
+    def half(figure, part, **_):
+        part.write_bytes(b"half")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Figure, "savefig", half)
+    with pytest.raises(KeyboardInterrupt):
+        draw(folder.tables(), folder.path / "figures", None)
+    assert {path.name: path.read_bytes() for path in (folder.path / "figures").iterdir()} == old
+
+
+def test_a_second_process_is_kept_out_of_a_run(tmp_path):
+    out = tmp_path / "out"
+    with Folder(out).alone():
+        result = CliRunner().invoke(app, ["reproduce", "simulation", "--quick", "-o", str(out), "--device", "cpu"])
+        assert str(result.exception) == (
+            f"Another process works on the run in {out}. Wait until it ends, or choose another folder by -o."
+        )
+        assert list(out.iterdir()) == []
+    with Folder(out).alone():  # whoever ends lets the next one in
+        pass
+
+
+def test_a_run_that_was_killed_while_it_made_its_folder_goes_on(tmp_path):
+    part = tmp_path / ".run.json.0123456789abcdef.part"
+    part.write_text("{")
+    folder_at(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["run.json"]
+
+
+def test_a_folder_with_other_files_is_refused(tmp_path):
+    (tmp_path / ".mine.0123456789abcdef.part").write_text("")
+    with pytest.raises(ValueError, match="must be a new or empty folder"):
+        folder_at(tmp_path)

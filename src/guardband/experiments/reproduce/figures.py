@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from guardband.data.files import write_whole
 from guardband.experiments.reproduce.compare import MEASURES, METHODS, SHOWN, joined, printed
 
 if TYPE_CHECKING:
@@ -65,8 +67,8 @@ def draw(tables: Tables, folder: Path, note: str | None) -> list[str]:
                 continue
             if note:
                 figure.text(0.5, 0.5, note, ha="center", va="center", fontsize=26, color="0.5", alpha=0.25, rotation=12)
-            figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
-            figure.savefig(folder / f"{name}.png", dpi=110)
+            write_whole(folder / f"{name}.svg", partial(figure.savefig, format="svg", metadata={"Date": None}))
+            write_whole(folder / f"{name}.png", partial(figure.savefig, format="png", dpi=110))
             drawn.append(name)
     return drawn
 

@@ -6,7 +6,8 @@ import csv
 import hashlib
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 import msgspec
 
-from guardband.data.files import write_whole
+from guardband.data.files import is_part_of, locked_folder, write_whole
 from guardband.experiments.reproduce.cells import Cell
 from guardband.experiments.reproduce.contest import Outcome, Row
 
@@ -50,6 +51,21 @@ class Folder:
 
     path: Path
 
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep other processes out of the folder: two that wrote cells there would remove each other's."""
+        if self.path.exists() and not self.path.is_dir():  # which open refuses
+            yield
+            return
+        self.path.mkdir(parents=True, exist_ok=True)
+        with locked_folder(self.path, waits=False) as is_held:
+            if not is_held:
+                raise ValueError(
+                    f"Another process works on the run in {self.path}. Wait until it ends, or choose another folder "
+                    "by -o."
+                )
+            yield
+
     def open(self, settings: dict[str, Any], run: dict[str, Any]) -> None:
         """Make the folder, or check that it holds a run with the same settings; note who runs it, and where."""
         runs = []
@@ -61,11 +77,15 @@ class Folder:
                     f"{_listed(settings)}: choose another folder by -o."
                 )
             runs = [known for known in found["runs"] if known != run]
-        elif self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
+        elif self.path.exists() and (not self.path.is_dir() or self._holds_other_files()):
             raise ValueError(f"{self.path} must be a new or empty folder, or one of such a run, found something else.")
         self.path.mkdir(parents=True, exist_ok=True)
         text = json.dumps({"settings": settings, "runs": [*runs, run]}, indent=2) + "\n"
         write_whole(self._about, lambda part: part.write_text(text))
+
+    def _holds_other_files(self) -> bool:
+        """Whether there is anything but what a run leaves that is killed while it makes the folder."""
+        return not all(is_part_of(self._about.name, path.name) for path in self.path.iterdir())
 
     def about(self) -> dict[str, Any]:
         """Return what is known of the run: its settings, and each command, machine and version that worked on it."""
