@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
-from scipy.stats import betabinom, binom
+from scipy.stats import beta, betabinom, binom
 
-from guardband.bands.law import Law
+from guardband.bands.law import Expectation, Law
 from guardband.bands.ranks import binomial_counts, coverage_bound, covered_counts
 from promised import promise
 
@@ -105,3 +105,21 @@ def test_where_nothing_is_promised_the_level_is_the_yardstick():
 def test_each_level_has_its_promise():
     both = expectations("marginal", level=(0.9, 0.5), rank=(90, 50), whole_line=(True, False))
     assert [own.expected for own in both] == [Law(share=1.0), Law((50, 99))]
+
+
+def test_the_least_share_is_what_the_law_exceeds_but_for_the_significance():
+    """With Beta(k, n + 1 - k) its quantile, at the significance divided by the candidates; else the share itself."""
+    ranked, fixed = Law((90, 99), candidates=4), Law(share=0.8)
+    assert ranked.least_share(0.02) == pytest.approx(beta.ppf(0.005, 90, 10), rel=1e-9)
+    assert fixed.least_share(0.02) == 0.8
+    own = Expectation(0.9, ranked, (ranked, fixed), None)
+    assert own.least_share(0.02) == min(ranked.least_share(0.02), 0.8)
+    assert Expectation(0.9, fixed, (fixed, Law(share=0.7)), None).least_share(0.02) == 0.7
+
+
+def test_a_p_value_is_at_most_one_also_with_candidates_and_without_rows():
+    assert Law((90, 99), candidates=10).p_value(100, 100) == 1
+    assert Law((90, 99), candidates=10).p_value(0, 0) == 1
+    assert Law().p_value(3, 3) == 1
+    assert Law().p_value(2, 3) == 0
+    assert Law().least_share(0.01) == 1

@@ -1,3 +1,5 @@
+import itertools
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -7,15 +9,20 @@ from scipy.stats import beta, binom
 
 from guardband.bands.levels import Levels
 from guardband.bands.ranks import (
+    _least,
     average_coverage,
     average_rank,
     coverage_bound,
+    covered_counts,
     marginal_rank,
     order_statistic,
     pac_rank,
     selection_rank,
+    shared_order_statistic,
+    shared_simultaneous_bound,
     simultaneous_bound,
     simultaneous_rank,
+    spread_ranks,
 )
 
 NINETY = Fraction(9, 10)
@@ -122,3 +129,70 @@ def test_simultaneous_rank_is_the_least_whose_bound_reaches_the_level(n, delta):
 
 def test_a_bound_below_the_whole_line_is_below_one():
     assert coverage_bound(1 - 1e-16, 10**6, 10**6) < 1
+
+
+@pytest.mark.parametrize(("n", "most"), [(7, 5), (11, 4), (1000, 7), (23, 22), (6, 6), (5, 9)])
+def test_spread_ranks_are_the_middles_of_equal_shares(n, most):
+    """The middle of share i of ``most`` is (2 i + 1) / 2 shares of n rows; the rank is the first that reaches it."""
+    middles = [math.ceil(Fraction(2 * i + 1, 2) * Fraction(n, most)) for i in range(most)]
+    assert spread_ranks(n, most).tolist() == (list(range(1, n + 1)) if n <= most else middles)
+
+
+@pytest.mark.parametrize("level", ["0.9", "0.95", "0.7", "0.35"])
+def test_average_rank_of_one_network_is_exact_and_of_two_is_the_least_that_reaches_the_level(level):
+    share = Fraction(level)
+    for n in range(1, 120):
+        assert average_rank(share, n, 1) == math.ceil(share * (n + 1))
+        k = average_rank(share, n, 2)
+        assert k > n or average_coverage(k, n, 2) >= float(share)
+        assert k == 1 or average_coverage(k - 1, n, 2) < float(share)
+
+
+def test_every_order_statistic_is_the_sorted_entry():
+    rng = np.random.default_rng(1)
+    for n in (1, 2, 3, 20, 200):
+        scores = rng.random(n)
+        assert [order_statistic(scores, k) for k in range(1, n + 1)] == np.sort(scores).tolist()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_shared_order_statistic_adds_weights_in_exact_fractions(seed):
+    """Weights such as 1/3 + 1/3 + 1/3 reach 1 exactly, where a sum of floats may fall short of it or exceed it."""
+    rng = np.random.default_rng(seed)
+    entity = np.repeat(np.arange(12), rng.choice([1, 3, 6, 7, 49], 12))
+    scores = rng.random(len(entity))
+    sizes = np.bincount(entity)
+    order = np.argsort(scores)
+    sums = list(itertools.accumulate(Fraction(1, int(sizes[entity[i]])) for i in order))
+    wanted = [*sums, *(s + Fraction(1, 10**18) for s in sums[:-1]), *(s - Fraction(1, 10**18) for s in sums)]
+    for weight in wanted:
+        at = next(i for i, total in enumerate(sums) if total >= weight)
+        assert shared_order_statistic(scores, entity, weight) == scores[order[at]]
+    assert shared_order_statistic(scores, entity, Fraction(12) + Fraction(1, 10**18)) == np.inf
+
+
+@pytest.mark.parametrize(("k", "n"), [(90, 100), (10, 100), (100, 100), (1800, 2000)])
+def test_the_bound_for_shares_at_every_rank_is_where_the_gap_has_probability_delta(k, n):
+    """e 2 exp(-2 n gap^2) = delta at the gap between k / n and the bound; no bound is below 0."""
+    for delta in (0.01, 0.1, 0.5):
+        bound = shared_simultaneous_bound(delta, k, n)
+        assert bound >= 0
+        if bound > 0:
+            assert math.e * 2 * math.exp(-2 * n * (k / n - bound) ** 2) == pytest.approx(delta, rel=1e-9)
+        else:
+            assert math.e * 2 * math.exp(-2 * n * (k / n) ** 2) >= delta
+    assert shared_simultaneous_bound(0.1, n + 1, n) == 1
+
+
+def test_the_least_rank_is_found_wherever_it_is():
+    for n in range(1, 12):
+        for k in range(1, n + 2):
+            asked = []
+            assert _least(lambda own, k=k, asked=asked: asked.append(own) or own >= k, n) == k
+            assert all(1 <= own <= n for own in asked)
+
+
+def test_counts_are_probabilities():
+    for counts in (covered_counts(30_000, 22_501, 25_000), covered_counts(5000, 3, 4000), covered_counts(7, 1, 1)):
+        assert counts.max() <= 1
+        assert counts.min() >= 0
