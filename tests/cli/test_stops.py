@@ -46,6 +46,12 @@ class Dropped:
 during(lambda: write_whole(Path('out'), lambda part: [Dropped(), None].pop(0) and None or slow_end(part)))
 def slow_end(part):
     for _ in range(10**9): pass""",
+    "where a library makes another error of it": """
+def drawn():
+    try: slow(Path('part'))
+    except KeyboardInterrupt: raise SystemError("not a Python object") from None
+    finally: os.remove('part')
+during(drawn)""",
     "while the end is told": """
 complain = process.complain
 def late(words):

@@ -23,6 +23,8 @@ def main() -> None:
     with open_standard_streams(), threads_fail_in_one_line(), Stops(_end_at_once) as stops:
         try:
             code, words = _outcome()
+            if stops.heard and code in (REFUSED, FAULT):  # a library made another error of the signal
+                raise KeyboardInterrupt
             code = _end(code, words)
             stops.over()
         except KeyboardInterrupt:

@@ -36,12 +36,13 @@ class Stops:
     """While it is entered, the first signal raises ``KeyboardInterrupt``; a second one ends the process at once.
 
     ``at_once`` does so, and does not return. What is ignored stays ignored, as ``nohup`` wants it. Once a command is
-    over, signals change nothing any more; if the process ends with it, that stays so.
+    over, signals change nothing any more; if the process ends with it, that stays so. ``heard`` says whether there was
+    a signal.
     """
 
     def __init__(self, at_once: Callable[[], None]) -> None:
         self._at_once = at_once
-        self._heard = self._over = False
+        self.heard = self._over = False
         self._process = os.getpid()
         self._before: dict[int, Any] = {}
         self._hook = sys.unraisablehook
@@ -76,9 +77,9 @@ class Stops:
         if os.getpid() != self._process:  # a child that was forked ends as any process does
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
-        if self._heard:
+        if self.heard:
             self._end()
-        self._heard = True
+        self.heard = True
         raise KeyboardInterrupt
 
     def _dropped(self, unraisable: sys.UnraisableHookArgs) -> None:
