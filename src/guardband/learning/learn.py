@@ -205,6 +205,7 @@ class _Fleet:
             seeds=tuple(self._seed(self.members[i], attempt) for i in which),
             progress=self.progress,
             deadline=self.training_ends,
+            squads="processes",
         ).train()
         if 0 in trained.epochs:
             raise ValueError("Training diverged: no epoch had a finite loss. Lower the learning rate.")

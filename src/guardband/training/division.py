@@ -24,7 +24,7 @@ MEMORY_SHARE = 0.8
 
 def divided(job: Job) -> list[Ids]:
     """Return the squads. They depend on shapes and on the machine, never on the number of threads in use."""
-    if job.loader is not None:
+    if job.loader is not None or job.squads == "one":
         return [tuple(range(job.size))]
     kinds: dict[int, list[int]] = {}
     for i, draw in enumerate(job.draws):

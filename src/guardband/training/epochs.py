@@ -21,6 +21,7 @@ from guardband.training.job import Progress as Progress
 from guardband.training.job import Trained as Trained
 from guardband.training.loop import train_loop
 from guardband.training.members import State, stacked_state
+from guardband.training.processes import processes_for, train_in_processes
 from guardband.training.resume import fits, fleet_fits
 from guardband.training.search import Keeper, Search
 from guardband.training.squad import Squad
@@ -83,6 +84,9 @@ class _Run:
         if self._saved["phase"] == "done":
             self._keeper.load(self._saved["kept"], self._saved["kept_epochs"])
             return self._trained()
+        processes = processes_for(job)
+        if processes > 1:
+            return train_in_processes(job, processes)
         try:
             rows = min((len(draw.index) for draw in job.draws), default=FEWEST_TO_HOLD_OUT)
             if recipe.epochs == "early" and (job.held_out is not None or rows >= FEWEST_TO_HOLD_OUT):

@@ -41,6 +41,8 @@ DRAWS = "their code draws random numbers, as torch.nn.functional.dropout does. U
 Engine = Literal["dense", "tabular", "stack", "row", "seeded"]
 """How members run: by hand, if they are fully connected or for tables; stacked by ``torch.func``; one after another; or
 so with generators seeded for each."""
+Squads = Literal["threads", "processes", "one"]
+"""How members are divided: squads on threads, squads in processes where the system allows it, or all as one squad."""
 Progress = Callable[[str, int, int], None]
 """Called after every epoch with what is being done, the epoch and their number."""
 AfterEpoch = Callable[[int, Callable[[], State]], bool]
@@ -87,6 +89,7 @@ class Job:
     deadline: Deadline = NEVER
     checkpoint: Checkpoint = field(default_factory=Checkpoint)
     engine: Engine = "row"
+    squads: Squads = "threads"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "recipe", self.recipe.for_members(self.size))
