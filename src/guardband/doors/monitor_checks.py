@@ -1,0 +1,40 @@
+"""Whether a monitor's file holds a promise that can be watched; whoever writes a file can write any promise into it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from os import PathLike
+from typing import Any
+
+from msgspec import convert
+
+from guardband.bands.certificate import Certificate
+from guardband.doors.file_format import reason
+from guardband.doors.stored import CertificateEntries
+from guardband.exceptions import ModelFileError
+from guardband.monitor.rows import PredictedRows
+from guardband.monitor.state_file import AGAIN
+
+
+@contextmanager
+def refused_in_words(path: str | PathLike[str]) -> Iterator[None]:
+    """Refuse a file in one sentence, whatever follows inside from what it holds."""
+    try:
+        yield
+    except Exception as error:
+        raise ModelFileError(f"{path} is no valid state of a monitor: {reason(error)}. {AGAIN}") from error
+
+
+def certificate_in(entries: Mapping[str, Any]) -> Certificate:
+    """Return the certificate in a file; raise unless it can be said in words and as JSON."""
+    convert(entries, CertificateEntries)
+    certificate = Certificate.from_dict(entries)
+    str(certificate), certificate.to_dict(), certificate.promise.headline(certificate.method)
+    return certificate
+
+
+def need_waiting_at(waiting: PredictedRows | None, levels: int) -> None:
+    """Raise unless the rows that wait have intervals at so many levels."""
+    if waiting is not None and waiting.lower.shape[1] != levels:
+        raise ValueError("rows that wait have another number of levels")
