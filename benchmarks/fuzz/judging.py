@@ -29,6 +29,8 @@ class Target:
     one: Callable[[bytes], None]
     seeds: Callable[[], dict[str, bytes]]
     mutate: Callable[[bytes, int, int, Callable[[bytes, int], bytes]], bytes] | None = None
+    apart: Callable[[bytes], None] | None = None
+    """Tries an input that ended the process, if guardband leaves it to a process of its own what may end it."""
     longest: int = 4096
     words: tuple[str, ...] = field(default=())
     """Parts of inputs that chance would not find."""

@@ -105,6 +105,9 @@ def fuzz(name: str, own: Any, executions: int, seed: int, seconds: float) -> dic
         status = _in_child(lambda: _work(name, own, told, executions - done, seed + died, left, log))  # noqa: B023
         if (data := told.pending()) is not None:
             died += 1
+            if own.apart is not None:
+                told.end(bool(_in_child(lambda: own.apart(data))))  # noqa: B023
+                continue
             how = signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) else f"exit {os.WEXITSTATUS(status)}"
             _keep(folder / "finds", data, f"the process ended: {how}")
             told.end(True)
