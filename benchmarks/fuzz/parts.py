@@ -113,7 +113,7 @@ def _changed(data: bytes, most: int, seed: int, raw: Raw) -> bytes:
 
 
 TARGETS = {
-    "footers": Target(footer, _footers, longest=4_000),
+    "footers": Target(footer, _footers, longest=1_500),
     "texts": Target(text, lambda: {str(i): own for i, own in enumerate(tables.CELLS)}, longest=40),
     "heads": Target(head, lambda: tables.CSV, longest=400, words=tables.WORDS),
     "entries": Target(entries, _entries, _changed, longest=12_000),

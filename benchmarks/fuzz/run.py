@@ -87,6 +87,8 @@ def main() -> None:
         own = target(name)
         row = fuzz(name, own, arguments.executions, arguments.seed, arguments.seconds)
         print(", ".join(f"{key}: {value}" for key, value in row.items()), flush=True)
+        if arguments.keep:
+            _commit(name, arguments.keep)
         if arguments.results:
             _note(Path(arguments.results), row)
 
@@ -232,6 +234,20 @@ def _load_guardband() -> None:
         os.dup2(kept, 2)
 
 
+def _commit(name: str, most: int) -> None:
+    """Copy finds, and then the smallest inputs that reach something of their own, to the corpus of the repository."""
+    folder = CORPUS / name
+    folder.mkdir(parents=True, exist_ok=True)
+    found = [path for path in (KEPT / name / "finds").iterdir() if path.suffix != ".txt"]
+    small = sorted((KEPT / name / "corpus").iterdir(), key=lambda path: path.stat().st_size)
+    left = most - sum(path.stat().st_size for path in folder.iterdir())
+    for path in [*found, *small]:
+        left -= path.stat().st_size
+        if left < 0:
+            break
+        (folder / hashlib.sha256(path.read_bytes()).hexdigest()[:12]).write_bytes(path.read_bytes())
+
+
 def _note(path: Path, row: dict[str, Any]) -> None:
     is_new = not path.exists()
     with path.open("a", newline="") as file:
@@ -247,6 +263,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--executions", type=int, default=10_000, help="of each target")
     parser.add_argument("--seconds", type=float, default=86_400, help="the most for each target")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--keep", type=int, default=0, help="bytes of inputs to keep in the repository, for each target")
     parser.add_argument("--results", help="a file of CSV to which figures are added")
     return parser.parse_args()
 

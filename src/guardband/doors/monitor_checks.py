@@ -14,6 +14,7 @@ from guardband.doors.file_format import reason
 from guardband.doors.stored import CertificateEntries
 from guardband.exceptions import ModelFileError
 from guardband.monitor.rows import PredictedRows
+from guardband.monitor.state_checks import MOST
 from guardband.monitor.state_file import AGAIN
 
 
@@ -29,9 +30,19 @@ def refused_in_words(path: str | PathLike[str]) -> Iterator[None]:
 def certificate_in(entries: Mapping[str, Any]) -> Certificate:
     """Return the certificate in a file; raise unless it can be said in words and as JSON."""
     convert(entries, CertificateEntries)
+    _check_numbers(entries["promise"])
     certificate = Certificate.from_dict(entries)
     str(certificate), certificate.to_dict(), certificate.promise.headline(certificate.method)
     return certificate
+
+
+def _check_numbers(value: Any) -> None:
+    """Raise if a number anywhere inside is none, or too large to compute with."""
+    if isinstance(value, dict | list):
+        for own in value.values() if isinstance(value, dict) else value:
+            _check_numbers(own)
+    elif isinstance(value, int | float) and not abs(value) < MOST:
+        raise ValueError("a number of its promise is out of range")
 
 
 def need_waiting_at(waiting: PredictedRows | None, levels: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, is_dataclass
+from dataclasses import asdict, is_dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -122,4 +122,6 @@ def _restore(online: OnlineCalibrator, entries: Mapping[str, Any], tensors: Mapp
     stream.past, stream.state, stream.tally = PastScores(window, past.tolist()), tuple(state.tolist()), tally
     stream.n_calibration, stream.given = entries["n_calibration"], entries["given"]
     stream.waiting = dict(zip(keys, map(tuple, waiting.tolist()), strict=True))
-    str(online.certificate)  # a rule may have no sense in such a state
+    later = replace(tally, judged=max(1, tally.judged))  # a rule may look at its numbers only after the first row
+    online.rule.threshold(stream.alpha, later, stream.state, stream.past)
+    str(online.certificate)
