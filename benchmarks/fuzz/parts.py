@@ -82,7 +82,7 @@ def head(data: bytes) -> None:
 
 
 def entries(data: bytes) -> None:
-    """Read the entries of a model file: they are a ``ValueError`` in one sentence, or what this version writes."""
+    """Read the entries of a model file: they are a ``ValueError``, or what this version writes."""
     try:
         said = data.decode()
     except UnicodeDecodeError:
@@ -90,12 +90,11 @@ def entries(data: bytes) -> None:
     for read in (schema_of, entries_of):
         try:
             found = read(said)
-        except ValueError as error:
-            need("\n" not in str(error), "more than one line")
+        except ValueError:
+            continue
         except Exception as error:
             raise Find(f"{type(error).__name__}: {error}") from error
-        else:
-            need(isinstance(found, int | dict), "something else is read")
+        need(isinstance(found, int | dict), "something else is read")
 
 
 def _entries() -> dict[str, bytes]:

@@ -81,11 +81,13 @@ class Told:
 def main() -> None:
     """Fuzz the targets, and say what was found."""
     arguments = _arguments()
-    names = list(FILES) if arguments.targets == ["all"] else arguments.targets
+    asked = [own.partition(":") for own in (FILES if arguments.targets == ["all"] else arguments.targets)]
+    if unknown := [name for name, _, _ in asked if name not in FILES]:
+        raise SystemExit(f"There is no target {unknown[0]!r}. The targets are {', '.join(FILES)}.")
     _load_guardband()
-    for name in names:
+    for name, _, count in asked:
         own = target(name)
-        row = fuzz(name, own, arguments.executions, arguments.seed, arguments.seconds)
+        row = fuzz(name, own, int(count or arguments.executions), arguments.seed, arguments.seconds)
         print(", ".join(f"{key}: {value}" for key, value in row.items()), flush=True)
         if arguments.keep:
             _commit(name, arguments.keep)
@@ -259,7 +261,7 @@ def _note(path: Path, row: dict[str, Any]) -> None:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("targets", nargs="+", choices=[*FILES, "all"])
+    parser.add_argument("targets", nargs="+", help="names, such as csv, or csv:20000 with its executions; or all")
     parser.add_argument("--executions", type=int, default=10_000, help="of each target")
     parser.add_argument("--seconds", type=float, default=86_400, help="the most for each target")
     parser.add_argument("--seed", type=int, default=0)
