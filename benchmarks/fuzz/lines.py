@@ -27,24 +27,18 @@ from guardband.doors.table import IntervalRegressor
 from guardband.report.document import document
 
 CODES = (0, 1, 2, 130)
-COMMANDS = "demo fit calibrate predict audit monitor explain plan report export keys sign verify reproduce".split()
-OPTIONS = (
-    "--above --all --author --background --below --calibration --candidates --check --comment --crossing --data-dir "
-    "--delta --device --distribution --drop --each-target --epsilon --figures --folds --for-target --force --group "
-    "--group-bins --groups --guarantee --help --independent-rows --integer --jobs --json --key --level --log --lower "
-    "--max-weight --method --missing-group --no-formulas --no-integer --no-report --onnx --output --page --point "
-    "--preset --quantiles --quick --quiet --recalibrate --repetitions --report --report-by --risk --risk-cap --rows "
-    "--seed --sheet --side --significance --signature --small-groups --smallest-share --split-by --split-by-time "
-    "--state --tails --target --time --title --trained --training --transform --trusted --unit --unlike --upper "
-    "--verbose --version --weight --weights --y-max --y-min -t -o -q -h --"
-).split()
-FILES = "s.csv new.csv bounds.csv bad.csv m.guardband r.guardband m.guardband.sig k.private.pem k.public.pem w.state".split()
-VALUES = (
-    "price size town when low high point none , size,town 0.9 0.8,0.95 0.5 0.999 1 0 -1 nan inf 1e-300 1e308 100 3 20 "
-    "99999999999999999999 0.05 2 7 pac marginal both lower upper conf-nn pav cqr auto fast default log sqrt split cv+ "
-    "cv-minmax joint each raise sort cpu cuda:9 meta out.csv out.parquet out.xlsx out.arrow out.html out.guardband - "
-    "*.csv town=Graz town:Wien size:3 price+ 10% EUR"
-).split()
+FILES = [
+    "s.csv", "new.csv", "bounds.csv", "bad.csv", "m.guardband", "r.guardband", "m.guardband.sig", "k.private.pem",
+    "k.public.pem", "w.state",
+]  # fmt: skip
+VALUES = [
+    "price", "size", "town", "when", "low", "high", "point", "none", ",", "size,town", "0.9", "0.8,0.95", "0.5",
+    "0.999", "1", "0", "-1", "nan", "inf", "1e-300", "1e308", "100", "3", "20", "99999999999999999999", "0.05", "2",
+    "7", "pac", "marginal", "both", "lower", "upper", "conf-nn", "pav", "cqr", "auto", "fast", "default", "log",
+    "sqrt", "split", "cv+", "cv-minmax", "joint", "each", "raise", "sort", "cpu", "cuda:9", "meta", "out.csv",
+    "out.parquet", "out.xlsx", "out.arrow", "out.html", "out.guardband", "-", "*.csv", "town=Graz", "town:Wien",
+    "size:3", "price+", "10%", "EUR",
+]  # fmt: skip
 VALUES += ["", " ", "a b", "\x1b[31m", "\udcff", "é", "n" * 300, "=1+1", "town,,", "-x", "--", "0.1:0.9"]
 CONFUSED = 20
 """Most parts of a line."""
@@ -122,6 +116,12 @@ def _command() -> Any:
 
 
 @cache
+def _options() -> list[str]:
+    every = {name for own in _command().commands.values() for option in own.params for name in option.opts}
+    return sorted(name for name in every if name.startswith("-")) + ["--"]
+
+
+@cache
 def _kept() -> dict[str, bytes]:
     return {name: Path(name).read_bytes() for name in FILES}
 
@@ -181,19 +181,19 @@ def _lines() -> dict[str, bytes]:
     """Return lines of which each is good or nearly so."""
     made = [
         "fit s.csv -t price --preset fast -o out.guardband",
-        "fit s.csv --target price --group town --level 0.8,0.95 --small-groups join -q",
+        "fit s.csv --target price --group town --level 0.8,0.95 --small-groups pool -q",
         "fit s.csv -t price --split-by-time --time when --report-by town --json",
         "fit s.csv -t price -t size --each-target --drop town",
-        "fit s.csv -t price --risk 0.5 --risk-cap 3 --y-min 0 --log",
+        "fit s.csv -t price --risk 0.5 --risk-cap 3 --y-min -9 --transform asinh",
         "calibrate bounds.csv -t price --lower low --upper high --point point -o out.guardband",
-        "calibrate bounds.csv -t price --point point --guarantee pac --group town",
+        "calibrate bounds.csv -t price --point point --guarantee pac --group town -o out.guardband",
         "predict m.guardband new.csv -o out.csv --level 0.9 --no-formulas",
-        "predict m.guardband new.csv --above 10 --below 12 --json",
-        "audit m.guardband new.csv --report-by town --time when",
-        "audit m.guardband new.csv --recalibrate out.guardband --report out.html",
-        "monitor m.guardband new.csv --state out.state --key when",
-        "explain m.guardband new.csv --rows 2 --background 5",
-        "plan --rows 100 --level 0.9 --guarantee pac --delta 0.05",
+        "predict m.guardband new.csv --above 10 --below 12 --json -o out.csv",
+        "audit m.guardband new.csv -t price --report-by town --time when",
+        "audit m.guardband new.csv -t price --recalibrate out.guardband --report out.html",
+        "monitor m.guardband new.csv -t price --state out.state --time when",
+        "explain m.guardband new.csv --rows 2 --background new.csv",
+        "plan --rows 100 --level 0.9 --delta 0.05",
         "plan --groups 5 --rows 300 --smallest-share 0.1",
         "report m.guardband -o out.html --title Houses --unit EUR",
         "export m.guardband --onnx out.onnx",
@@ -201,7 +201,7 @@ def _lines() -> dict[str, bytes]:
         "sign m.guardband --key k.private.pem --comment words",
         "verify m.guardband --key k.public.pem --signature m.guardband.sig",
         "predict m.guardband new.csv --trusted k.public.pem -o out.parquet",
-        "reproduce table1 --quick --jobs 2",
+        "reproduce simulation --quick --jobs 2 -o out",
         "demo --rows 100 --seed 1 -o out",
         "--version",
     ]
@@ -212,14 +212,14 @@ def _changed(data: bytes, most: int, seed: int, raw: Raw) -> bytes:
     chance, parts = random.Random(seed), data.split(b"\0")
     for _ in range(chance.choice([1, 1, 2, 3])):
         i, kind = chance.randrange(len(parts) + 1), chance.randrange(8)
-        new = [chance.choice(chance.choice([OPTIONS, FILES, VALUES, VALUES])).encode("utf-8", "surrogateescape")]
+        new = [chance.choice(chance.choice([_options(), FILES, VALUES, VALUES])).encode("utf-8", "surrogateescape")]
         if kind == 0 and parts:
             del parts[min(i, len(parts) - 1)]
         elif kind == 1:
-            option = chance.choice(OPTIONS).encode()
+            option = chance.choice(_options()).encode()
             parts[i:i] = [option, *new]
         elif kind == 2 and parts:
-            parts[0] = chance.choice(COMMANDS).encode()
+            parts[0] = chance.choice(sorted(_command().commands)).encode()
         elif kind == 3 and i < len(parts):
             parts[i] = raw(parts[i], 30).replace(b"/", b"_").replace(b"..", b"_")
         elif kind == 4 and i < len(parts):

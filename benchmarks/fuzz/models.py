@@ -8,19 +8,19 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-import forged_models
 import numpy as np
 import torch
 from judging import Find, Target, need, refused
 from mutate import Raw, changed_entries, changed_tensors
-from online_rows import started
 from safetensors.torch import load, save
 
+import forged_models
 import guardband as gb
 from guardband.doors.file_format import _checksum
 from guardband.doors.kept_report import read_certificate, read_report
 from guardband.doors.model_file import save as save_model
 from guardband.report.document import document
+from online_rows import started
 
 KINDS = {
     "models": ("plain", "qreg-un", "neg-ll", "risk", "crossed", "several", "few"),

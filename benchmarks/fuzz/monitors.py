@@ -57,10 +57,14 @@ def _use(own: Any, with_page: bool) -> None:
     if with_page:
         own.report("page.html")
     n = 6
-    asked: dict[str, Any] = {"groups": [f"group = {i % 3}" for i in range(n)]} if own.certificate.promise.is_parted else {}
+    asked: dict[str, Any] = (
+        {"groups": [f"group = {i % 3}" for i in range(n)]} if own.certificate.promise.is_parted else {}
+    )
     if own.certificate.promise.entity:
         asked["entities"] = np.arange(n)
-    own.update(np.linspace(-2, 2, n), np.column_stack([-np.ones(n), np.zeros(n), np.ones(n)]), keys=range(90, 96), **asked)
+    own.update(
+        np.linspace(-2, 2, n), np.column_stack([-np.ones(n), np.zeros(n), np.ones(n)]), keys=range(90, 96), **asked
+    )
     own.save("state")
     need(str(gb.Monitor.load("state")), "it says nothing")
 
@@ -80,7 +84,10 @@ def _states() -> dict[str, bytes]:
         for name, rule in rules.items():
             own = gb.Monitor(rule.certificate)
             bands = np.column_stack([point - 1, point, point + 1])[:60]
-            sides = {"groups": {"groups": [f"group = {i % 3}" for i in range(60)]}, "entities": {"entities": np.arange(60)}}.get(name, {})
+            sides = {
+                "groups": {"groups": [f"group = {i % 3}" for i in range(60)]},
+                "entities": {"entities": np.arange(60)},
+            }.get(name, {})
             late = np.where(np.arange(60) < 50, y[:60] * (3 if name == "one" else 1), np.nan)
             own.update(late, bands, keys=[f"k{i}" for i in range(60)], **sides)
             own.save(f"{name}.state")

@@ -17,8 +17,8 @@ Raw = Callable[[bytes, int], bytes]
 VALUES: list[Any] = [
     None, True, False, -1, 0, 1, 2, 7, 255, 2**31, 2**53, 2**63, -(2**63) - 1, 10**18, 10**30, 0.5, 3.0, -0.0, 1e-320,
     1e308, -1e308, math.nan, math.inf, -math.inf, "", "x", "custom", "both", "\ud800\x1b[31m", "1e1000000000", "é\n",
-    {"fraction": "1/3"}, {"fraction": "1/0"}, {"float32": "0.1"}, {}, {"x": 1}, [], [0.9], [[[]]], [1] * 300, [0.1, 0.2],
-    ["a", "a"],
+    {"fraction": "1/3"}, {"fraction": "1/0"}, {"float32": "0.1"}, {}, {"x": 1}, [], [0.9], [[[]]], [1] * 300,
+    [0.1, 0.2], ["a", "a"],
 ]  # fmt: skip
 
 
@@ -51,7 +51,9 @@ def changed_entries(entries: Any, chance: random.Random) -> Any:
         elif kind == 1 and isinstance(now, list):
             inside[last] = chance.choice([now[:-1], now + now[-1:], now[::-1], now * 3, sorted(now, key=str)])
         elif kind == 2 and isinstance(now, int | float) and not isinstance(now, bool):
-            inside[last] = chance.choice([now + 1, now - 1, -now, now * 2, float(now) if abs(now) < 1e300 else 0, 1 - now])
+            inside[last] = chance.choice(
+                [now + 1, now - 1, -now, now * 2, float(now) if abs(now) < 1e300 else 0, 1 - now]
+            )
         elif kind == 3 and isinstance(now, str):
             i = chance.randrange(len(now) + 1)
             inside[last] = now[:i] + chance.choice(["", "x", "1", " ", "\u202e", now]) + now[i + chance.randrange(2) :]

@@ -8,18 +8,18 @@ from io import BufferedReader, BytesIO
 from typing import cast
 
 import tables
-from damaged_files import arrow_bytes, nested_columns, parquet_bytes, plain_columns, rich_columns
 from judging import Find, Target, need, refused
+from models import opened
 from mutate import Raw, changed_json
-from online_rows import started
 
+from damaged_files import arrow_bytes, nested_columns, parquet_bytes, plain_columns, rich_columns
 from guardband.data.arrow_file import batches_in
 from guardband.data.csv_file import HEAD, sniff
 from guardband.data.damage import reading
 from guardband.data.parquet_file import need_shallow
 from guardband.data.text_cells import boolean_in, day_in, decoded, number_in
 from guardband.doors.stored import entries_of, schema_of
-from models import opened
+from online_rows import started
 
 ARROW, PARQUET = b"A", b"P"
 

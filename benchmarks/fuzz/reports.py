@@ -9,8 +9,6 @@ import zlib
 from judging import Target, refused
 from mutate import Raw, changed_json
 
-import guardband as gb
-from guardband.exceptions import ModelFileError
 from guardband.report.page import render
 from guardband.report.schema import checked
 
@@ -31,14 +29,12 @@ def report(data: bytes) -> None:
 
 
 def _documents() -> dict[str, bytes]:
-    import numpy as np
-    from reported import documents, evidence_of, fitted
 
     from guardband.report.document import document
+    from reported import documents, evidence_of, fitted
 
     made = {"unchecked": documents()["unchecked"], "few": document(fitted(), evidence_of(n=12))}
     made |= {name: documents()[name] for name in ("one row", "thirty rows", "infinite", "groups", "several joint")}
-    assert np and gb and ModelFileError
     return {name: json.dumps(own).encode() for name, own in made.items()}
 
 

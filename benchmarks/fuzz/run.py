@@ -3,7 +3,8 @@
 atheris (``pip install atheris``) watches which lines of guardband an input reaches, and goes on from those that reach
 new ones. All runs in a forked process with little memory, so that an input that ends it is kept. Inputs that
 guardband answers in another way than it should are kept in ``build/fuzz/TARGET/finds``, and told once for each place
-in the code. With several targets, or ``all``, one follows the other. ``--results FILE`` adds a line of figures for each.
+in the code. With several targets, or ``all``, one follows the other. ``--results FILE`` adds a line of figures for
+each.
 """
 
 from __future__ import annotations
@@ -26,8 +27,6 @@ from pathlib import Path
 from typing import Any
 
 os.environ["OMP_NUM_THREADS"] = "1"
-for _name in ("TERM", "FORCE_COLOR"):
-    os.environ.pop(_name, None)
 
 import atheris
 import numpy  # noqa: F401  what is loaded before guardband is not watched
@@ -110,9 +109,11 @@ def fuzz(name: str, own: Any, executions: int, seed: int, seconds: float) -> dic
         if (data := told.pending()) is not None:
             died += 1
             if own.apart is not None:
-                told.end(bool(_in_child(lambda: own.apart(data))))  # noqa: B023
+                told.end(bool(_in_child(lambda: own.apart(data))))
                 continue
-            how = signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) else f"exit {os.WEXITSTATUS(status)}"
+            how = (
+                signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) else f"exit {os.WEXITSTATUS(status)}"
+            )
             _keep(folder / "finds", data, f"the process ended: {how}")
             told.end(True)
         elif status:
@@ -223,7 +224,6 @@ def _load_guardband() -> None:
     """Import all of guardband, and watch its lines alone."""
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)
-    assert pyarrow.compute and pyarrow.csv and pyarrow.parquet
     with open(os.devnull, "w") as nothing:
         kept = os.dup(2)
         os.dup2(nothing.fileno(), 2)  # a line for each module
@@ -265,7 +265,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--executions", type=int, default=10_000, help="of each target")
     parser.add_argument("--seconds", type=float, default=86_400, help="the most for each target")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--keep", type=int, default=0, help="bytes of inputs to keep in the repository, for each target")
+    parser.add_argument(
+        "--keep", type=int, default=0, help="bytes of inputs to keep in the repository, for each target"
+    )
     parser.add_argument("--results", help="a file of CSV to which figures are added")
     return parser.parse_args()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from contextlib import suppress
 from pathlib import Path
 
 from cryptography.hazmat.primitives import serialization
@@ -65,10 +66,8 @@ def _changed(data: bytes, most: int, seed: int, raw: Raw) -> bytes:
     chance = random.Random(seed)
     made = changed_json(data, most, chance, raw)
     if chance.random() < 0.7:  # in the way in which guardband writes it
-        try:
+        with suppress(ValueError, RecursionError, TypeError):
             made = json.dumps(json.loads(made), sort_keys=True).encode()[:most]
-        except (ValueError, RecursionError, TypeError):
-            pass
     return made
 
 

@@ -1,4 +1,4 @@
-"""Tables: CSV, Arrow, Parquet and Excel are read as ``fit`` reads them; single cells are read in both ways there are."""
+"""Tables: CSV, Arrow, Parquet and Excel are read as ``fit`` reads them; single cells are read in both ways."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from damaged_files import arrow_bytes, parquet_bytes, plain_columns, rich_columns
-from excel_files import write_xlsx
 from judging import Find, Target, need, refused
 from mutate import Raw, changed_archive
 
+from damaged_files import arrow_bytes, parquet_bytes, plain_columns, rich_columns
+from excel_files import write_xlsx
 from guardband.cli.columns import crowded_in_words, useless_in_words, views_of
 from guardband.cli.console import Speaker
 from guardband.cli.labelled import read_labelled
@@ -28,7 +28,16 @@ from guardband.data.kinds import kind_of_text
 from guardband.data.repeats import repeats_in
 from guardband.data.several import open_tables
 from guardband.data.table import read_table
-from guardband.data.text_cells import CellError, boolean_in, booleans_in, cells_of, dates_in, day_in, number_in, numbers_in
+from guardband.data.text_cells import (
+    CellError,
+    boolean_in,
+    booleans_in,
+    cells_of,
+    dates_in,
+    day_in,
+    number_in,
+    numbers_in,
+)
 
 CSV = {
     "plain": b"a,b,y\n1,x,2.5\n2,y,3.5\n,z,4\n",

@@ -96,7 +96,9 @@ def restored_online(
     own_rule = rule or RULES[entries["rule"]](**entries["options"])
     online = OnlineCalibrator(own_rule, alpha=rich(entries["alpha"]), model=model, **shown)
     if online.meaning != entries["meaning"]:
-        raise ModelFileError("its scores are of another kind of model: pass a model with the same method and transform.")
+        raise ModelFileError(
+            "its scores are of another kind of model: pass a model with the same method and transform."
+        )
     _restore(online, entries, tensors)
     return online
 

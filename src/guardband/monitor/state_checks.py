@@ -60,7 +60,7 @@ def need(holds: bool, otherwise: str) -> None:
 def _check_history(own: History) -> None:
     sizes = (FIRST_SIZE << i for i in range(48))
     need(own.size in sizes, "the size of its blocks is wrong")
-    need(0 <= int(own.rows.min()) and int(own.rows.max()) <= own.size, "its history is out of range")
+    need(int(own.rows.min()) >= 0 and int(own.rows.max()) <= own.size, "its history is out of range")
     filled = np.clip(own.total - own.size * np.arange(BLOCKS), 0, own.size)
     need(bool((own.rows == filled).all()), "its history is out of range")
     for some in (own.misses, own.finite):
@@ -88,7 +88,9 @@ def _check_inputs(state: State) -> None:
     need(own.look == 0 or FIRST_LOOK << (own.look - 1) <= state.rows, "its looks at the columns do not fit")
     need(bool(((own.counts >= 0) & (own.counts <= state.rows)).all()), "its looks at the columns do not fit")
     for moved in own.moved:
-        need(0 <= moved.gap <= 1 and 0 <= moved.p_value <= 1 and 0 <= moved.row <= state.rows, "a column is out of range")
+        need(
+            0 <= moved.gap <= 1 and 0 <= moved.p_value <= 1 and 0 <= moved.row <= state.rows, "a column is out of range"
+        )
 
 
 def _check_waiting(own: PredictedRows, n: int, columns: int) -> None:
@@ -101,4 +103,7 @@ def _check_waiting(own: PredictedRows, n: int, columns: int) -> None:
     need(own.lower.shape == own.upper.shape, "rows that wait do not match")
     need(bool((own.lower <= own.upper).all()), "an interval of a row that waits has no ends")
     need(own.cells.shape[1] == columns, "rows that wait do not match")
-    need(-1 <= int(own.cells.min(initial=-1)) and int(own.cells.max(initial=0)) <= CELLS, "cells of rows are out of range")
+    need(
+        int(own.cells.min(initial=-1)) >= -1 and int(own.cells.max(initial=0)) <= CELLS,
+        "cells of rows are out of range",
+    )
