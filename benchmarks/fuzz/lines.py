@@ -56,7 +56,7 @@ def line(data: bytes) -> None:
     _files()
     before = set(Path().iterdir())
     reached: list[bool] = []
-    out, err = io.StringIO(), io.StringIO()
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", "backslashreplace", write_through=True) for _ in range(2))
     kept = sys.argv, sys.stdin, warnings.showwarning, IntervalRegressor.fit
     sys.argv, sys.stdin = ["guardband", *words], io.TextIOWrapper(io.BytesIO(b"size,price\n1,2\n2,3\n"))
 
@@ -79,7 +79,7 @@ def line(data: bytes) -> None:
         for path in set(Path().iterdir()) - before:
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
         _put_back()
-    said = err.getvalue()
+    said = err.buffer.getvalue().decode()
     if reached:
         return
     complaints = [own for own in said.splitlines() if own.startswith("guardband: ")]
@@ -118,7 +118,7 @@ def _command() -> Any:
 @cache
 def _options() -> list[str]:
     every = {name for own in _command().commands.values() for option in own.params for name in option.opts}
-    return sorted(name for name in every if name.startswith("-")) + ["--"]
+    return [*sorted(name for name in every if name.startswith("-")), "--"]
 
 
 @cache

@@ -187,7 +187,7 @@ def _place(error: BaseException) -> str:
     cause = error.__cause__ or error
     frames = [own for own in traceback.extract_tb(cause.__traceback__) if "/guardband/" in own.filename]
     at = f"{'/'.join(Path(frames[-1].filename).parts[-2:])}:{frames[-1].lineno}" if frames else "judging"
-    said = re.sub(r"[\d'\"].*", "", str(error))[:60] if not frames else ""
+    said = re.sub(r"\d+", "#", str(error))[:160] if not frames else ""
     return f"{type(cause).__name__} at {at} {said}".strip()
 
 
