@@ -37,11 +37,11 @@ def certificate_in(entries: Mapping[str, Any]) -> Certificate:
 
 
 def _check_numbers(value: Any) -> None:
-    """Raise if a number anywhere inside is none, or too large to compute with."""
+    """Raise if a number anywhere inside is none, or a count is too large to compute with; widths may be of any size."""
     if isinstance(value, dict | list):
         for own in value.values() if isinstance(value, dict) else value:
             _check_numbers(own)
-    elif isinstance(value, int | float) and not abs(value) < MOST:
+    elif (isinstance(value, int) and abs(value) >= MOST) or value != value:
         raise ValueError("a number of its promise is out of range")
 
 
