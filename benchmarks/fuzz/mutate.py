@@ -40,7 +40,7 @@ def changed_entries(entries: Any, chance: random.Random) -> Any:
     for _ in range(chance.choice([1, 1, 1, 2, 3])):
         every = places(out)
         if not every:
-            return chance.choice(VALUES)
+            return copy.deepcopy(chance.choice(VALUES))
         *above, last = chance.choice(every)
         inside = out
         for step in above:
@@ -60,7 +60,7 @@ def changed_entries(entries: Any, chance: random.Random) -> Any:
         elif kind == 4:
             inside[last] = copy.deepcopy(_at(out, chance.choice(every)))
         else:
-            inside[last] = chance.choice(VALUES)
+            inside[last] = copy.deepcopy(chance.choice(VALUES))
     return out
 
 

@@ -46,6 +46,8 @@ ROOM = 2 << 30
 GROWN = 1 << 30
 """Bytes that it may come to use; what is only asked for and never used does not count."""
 SECONDS = 25
+MOST_KEPT = 30
+"""Inputs of a target that are kept in the repository: the tests read each of them."""
 LARGEST = 1 << 20
 TOLD = struct.Struct("QQQ")
 
@@ -237,11 +239,12 @@ def _load_guardband() -> None:
 
 
 def _commit(name: str, most: int) -> None:
-    """Copy finds, and then the smallest inputs that reach something of their own, to the corpus of the repository."""
+    """Copy finds, and then some inputs that reach something of their own, the smallest first, to the corpus of the repository."""
     folder = CORPUS / name
     folder.mkdir(parents=True, exist_ok=True)
     found = [path for path in (KEPT / name / "finds").iterdir() if path.suffix != ".txt"]
     small = sorted((KEPT / name / "corpus").iterdir(), key=lambda path: path.stat().st_size)
+    small = small[:: 1 + len(small) // MOST_KEPT]
     left = most - sum(path.stat().st_size for path in folder.iterdir())
     for path in [*found, *small]:
         left -= path.stat().st_size
