@@ -239,7 +239,7 @@ def _load_guardband() -> None:
 
 
 def _commit(name: str, most: int) -> None:
-    """Copy finds, and then some inputs that reach something of their own, the smallest first, to the corpus of the repository."""
+    """Copy finds, and then inputs of all sizes that reach something, to the corpus of the repository."""
     folder = CORPUS / name
     folder.mkdir(parents=True, exist_ok=True)
     found = [path for path in (KEPT / name / "finds").iterdir() if path.suffix != ".txt"]
