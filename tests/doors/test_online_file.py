@@ -174,6 +174,17 @@ def test_a_state_that_contradicts_itself_is_refused(saved, entries, tensors, why
         gb.OnlineCalibrator.load(saved)
 
 
+@pytest.mark.parametrize("state", [[0.1, -1.0], [float("inf"), 100.0]])
+def test_a_state_in_which_its_rule_has_no_sense_is_refused(tmp_path, state):
+    started("scale-free").save(tmp_path / "state")
+    own, numbers = read(tmp_path / "state")
+    entries = {name: own[name] for name in own if name not in ("schema", "written_by")}
+    numbers["rule_state"] = torch.tensor(state, dtype=torch.float64)
+    write(tmp_path / "state", entries, numbers)
+    with pytest.raises(gb.ModelFileError, match=r"what this version of guardband can use: .*\.$"):
+        gb.OnlineCalibrator.load(tmp_path / "state")
+
+
 def test_entries_that_no_state_has_are_refused(saved):
     own, numbers = read(saved)
     for entries in ({"surprise": 1}, {"given": -1}, {"keys": [1.5, 2]}, {"arguments": {}}):

@@ -123,6 +123,18 @@ def test_a_small_file_that_unpacks_to_much_is_refused(tmp_path):
         Checkpoint(tmp_path / NAME, "job").load()
 
 
+def test_an_archive_of_another_version_is_refused(tmp_path):
+    plain = io.BytesIO()
+    torch.save({"job": "job", "state": {"t": torch.zeros(4)}}, plain)
+    body = plain.getvalue()
+    at = body.rindex(b"PK\x01\x02")  # of the last part in the list of parts
+    body = body[: at + 6] + b"\xf1\0" + body[at + 8 :]  # says that version 24.1 is needed to unpack it
+    digest = hashlib.sha256(body).hexdigest().encode()
+    (tmp_path / NAME).write_bytes(b"guardband checkpoint 2 sha256 " + digest + b"\n" + body)
+    with pytest.raises(ValueError, match=f"its archive is damaged.*{AGAIN}"):
+        Checkpoint(tmp_path / NAME, "job").load()
+
+
 def places(value, path=()):
     """Yield the way to every entry of a state, at any depth."""
     if isinstance(value, dict | list):

@@ -26,7 +26,7 @@ def only_member(file: IO[bytes], label: str) -> IO[bytes]:
     if not file.seekable():
         raise ValueError(f"{label} is a zip file, which cannot be read from a pipe: unzip it first.")
     packed = _opened(file, label)
-    members = [member for member in packed.infolist() if not member.is_dir() and not _is_hidden(member.filename)]
+    members = [member for member in packed.infolist() if not _is_no_file(member)]
     if not members:
         raise ValueError(f"{label} is a zip file with nothing in it: put a CSV file into it.")
     if len(members) > 1:
@@ -54,10 +54,12 @@ def damaged(label: str, error: Exception) -> ValueError:
 def _opened(file: IO[bytes], label: str) -> zipfile.ZipFile:
     try:
         return zipfile.ZipFile(file)
-    except (*DAMAGED, ValueError) as error:
+    except Exception as error:  # of zipfile, which follows what the file says of itself
         raise damaged(label, error) from None
 
 
-def _is_hidden(name: str) -> bool:
-    """Return whether a file is one of those that systems add: .DS_Store, or what a Mac keeps in __MACOSX."""
-    return any(part.startswith(".") or part == "__MACOSX" for part in PurePosixPath(name).parts)
+def _is_no_file(member: zipfile.ZipInfo) -> bool:
+    """Return whether a member is a folder, has no name, or was added by a system: .DS_Store, or __MACOSX of a Mac."""
+    if not member.filename or member.is_dir():
+        return True
+    return any(part.startswith(".") or part == "__MACOSX" for part in PurePosixPath(member.filename).parts)

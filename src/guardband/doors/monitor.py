@@ -15,6 +15,7 @@ from guardband.audit.guarded import Guarded
 from guardband.bands.certificate import Certificate
 from guardband.data.labelled_rows import column_target
 from guardband.doors.judged import refuse_several
+from guardband.doors.monitor_checks import certificate_in, need_waiting_at, refused_in_words
 from guardband.monitor.blocks import Block, ColumnHistory, blocks_of, columns_of, shown
 from guardband.monitor.cells import MOST_COLUMNS, ColumnCells, cells_of
 from guardband.monitor.conclusion import as_evidence, finding_of, present_coverage
@@ -346,11 +347,14 @@ class Monitor:
         """
         kept, state, checksum = read_state(Path(path))
         own = cls.__new__(cls)
-        certificate = Certificate.from_dict(kept.certificate)
-        own._begin(certificate, guarded_of(model), tuple(kept.columns), kept.significance, kept.model)
+        with refused_in_words(path):
+            certificate = certificate_in(kept.certificate)
+            own._begin(certificate, guarded_of(model), tuple(kept.columns), kept.significance, kept.model)
         if model is not None and digest_of(model) != kept.model:
             raise ValueError(f"{path} is the state of another model. Begin a new state for this one.")
         if len(own._intake.watched.statements) != len(state.streams):
             raise ValueError(f"{path} does not fit its certificate. Restore the file from a copy.")
         own._state, own._base, own._chain = state, checksum, kept.chain
+        with refused_in_words(path):
+            need_waiting_at(state.waiting, len(certificate.promise.confidence_level))
         return own

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, is_dataclass
+from dataclasses import asdict, is_dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -64,7 +64,7 @@ def load_online(
     entries, tensors = read(path)
     try:
         if entries["kind"] != "online":
-            raise ModelFileError("it holds a model, not the state of an OnlineCalibrator: use gb.load")
+            raise ModelFileError("it holds a model, not the state of an OnlineCalibrator: use gb.load.")
         return restored_online(entries, tensors, model, rule, method)
     except ModelFileError as error:
         raise ModelFileError(f"{path}: {error}") from None
@@ -84,7 +84,7 @@ def restored_online(
     arguments = dict(entries["arguments"])
     for name, own, saved in (("rule", rule, entries["rule"]), ("method", method, arguments["method"])):
         if (own is None) == (saved == CUSTOM):
-            hint = f"remove {name}=..." if own is not None else f"pass it: gb.OnlineCalibrator.load(path, {name}=...)"
+            hint = f"remove {name}=..." if own is not None else f"pass it: gb.OnlineCalibrator.load(path, {name}=...)."
             raise ModelFileError(f"it was made with a {name} of {'your' if own is None else 'its'} own: {hint}")
     if entries["has_model"] != (model is not None):
         raise ModelFileError(
@@ -96,7 +96,9 @@ def restored_online(
     own_rule = rule or RULES[entries["rule"]](**entries["options"])
     online = OnlineCalibrator(own_rule, alpha=rich(entries["alpha"]), model=model, **shown)
     if online.meaning != entries["meaning"]:
-        raise ModelFileError("its scores are of another kind of model: pass a model with the same method and transform")
+        raise ModelFileError(
+            "its scores are of another kind of model: pass a model with the same method and transform."
+        )
     _restore(online, entries, tensors)
     return online
 
@@ -122,3 +124,6 @@ def _restore(online: OnlineCalibrator, entries: Mapping[str, Any], tensors: Mapp
     stream.past, stream.state, stream.tally = PastScores(window, past.tolist()), tuple(state.tolist()), tally
     stream.n_calibration, stream.given = entries["n_calibration"], entries["given"]
     stream.waiting = dict(zip(keys, map(tuple, waiting.tolist()), strict=True))
+    later = replace(tally, judged=max(1, tally.judged))  # a rule may look at its numbers only after the first row
+    online.rule.threshold(stream.alpha, later, stream.state, stream.past)
+    str(online.certificate)

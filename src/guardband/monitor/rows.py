@@ -40,7 +40,12 @@ class PredictedRows:
 
     def joined(self, other: PredictedRows) -> PredictedRows:
         """Return these rows and others behind them."""
-        pairs = ((getattr(self, own.name), getattr(other, own.name)) for own in fields(self))
+        pairs = [(getattr(self, own.name), getattr(other, own.name)) for own in fields(self)]
+        if any(first.shape[1:] != second.shape[1:] for first, second in pairs):
+            raise ValueError(
+                "These rows have another number of levels, groups or columns than those that wait. Pass rows of the "
+                "same kind, or begin a new state."
+            )
         return PredictedRows(*(np.concatenate(pair) for pair in pairs))
 
     def inside(self, y: Array, side: Side, i: int) -> NDArray[np.bool_]:

@@ -23,13 +23,14 @@ from safetensors.numpy import save as to_bytes
 
 from guardband.data.files import locked_folder, place_of, write_whole
 from guardband.exceptions import ModelFileError
-from guardband.monitor.cells import CELLS, ColumnCells
-from guardband.monitor.evidence_process import ODDS, Stream
-from guardband.monitor.history import BLOCKS, FIRST_SIZE, History
+from guardband.monitor.cells import ColumnCells
+from guardband.monitor.evidence_process import Stream
+from guardband.monitor.history import History
 from guardband.monitor.inputs import Inputs, MovedColumn
 from guardband.monitor.key_set import KeySet
 from guardband.monitor.rows import PredictedRows
 from guardband.monitor.state import State
+from guardband.monitor.state_checks import check_columns, check_state, need
 from guardband.monitor.tables import KEPT
 
 SCHEMA = 1
@@ -98,7 +99,7 @@ def read_state(path: Path) -> tuple[Kept, State, str]:
     kept, arrays, checksum = _read(path)
     try:
         return kept, _state(kept, arrays), checksum
-    except (KeyError, ValueError, TypeError, IndexError) as error:
+    except (KeyError, ValueError, TypeError, IndexError, OverflowError) as error:
         raise ModelFileError(f"{path} is no valid state of a monitor: {error}. {AGAIN}") from error
 
 
@@ -120,7 +121,7 @@ def _read(path: Path) -> tuple[Kept, Arrays, str]:
         if entries.get("schema") != SCHEMA:
             raise ModelFileError(f"{path} was written by another version of guardband. Begin a new state.")
         return convert(entries, Kept), arrays, checksum
-    except (ValidationError, AttributeError, RecursionError, json.JSONDecodeError) as error:
+    except (ValidationError, AttributeError, RecursionError, UnicodeError, json.JSONDecodeError) as error:
         raise ModelFileError(f"{path} is no valid state of a monitor: {str(error)[:200]}. {AGAIN}") from error
 
 
@@ -154,39 +155,28 @@ def _arrays(state: State) -> Arrays:
 
 def _state(kept: Kept, arrays: Arrays) -> State:
     columns = len(kept.columns)
+    check_columns(kept.columns)
+    need(0 < kept.significance < 1, "its significance is no share")
     history = History(kept.history_size, **{own.name: arrays[f"history_{own.name}"] for own in fields(History)[1:]})
     empty = State.empty(len(kept.streams), columns)
     for own in fields(History)[1:]:
         _need_like(arrays[f"history_{own.name}"], getattr(empty.history, own.name), own.name)
     _need_like(arrays["inputs"], empty.inputs.counts, "inputs")
-    _need(kept.history_size % FIRST_SIZE == 0 and kept.history_size > 0, "the size of its blocks is wrong")
-    _need(
-        (kept.alarm_row is None) == (kept.alarm_statement is None)
-        and 0 <= (kept.alarm_statement or 0) < len(kept.streams),
-        "its alarm is about nothing",
-    )
-    _need(all(len(own.bets) == len(ODDS) for own in kept.streams), "its bets are of another number")
-    _need(all(0 <= own.misses <= own.rows for own in kept.streams), "its counts are out of range")
-    _need(len(history.rows) == BLOCKS and int(history.rows.min()) >= 0, "its history is out of range")
     digests = {name: arrays[name] for name in ("waiting_keys", "tables", *KEY_SETS)}
-    _need(len(digests["tables"]) % KEPT == 0, "its tables are cut short")
-    _need(all(own.dtype == np.uint64 and own.ndim == 1 for own in digests.values()), "its keys are of another kind")
-    _need(
+    need(len(digests["tables"]) % KEPT == 0, "its tables are cut short")
+    need(all(own.dtype == np.uint64 and own.ndim == 1 for own in digests.values()), "its keys are of another kind")
+    need(
         all(
             arrays[f"{name}_rows"].dtype == np.int64 and arrays[f"{name}_rows"].shape == digests[name].shape
             for name in KEY_SETS
         ),
         "its keys have no rows",
     )
-    _need(all((digests[name][1:] > digests[name][:-1]).all() for name in KEY_SETS), "its keys are not in order")
+    need(all((digests[name][1:] > digests[name][:-1]).all() for name in KEY_SETS), "its keys are not in order")
     waiting = None
     if "waiting_point" in arrays:
         waiting = PredictedRows(**{own.name: arrays[f"waiting_{own.name}"] for own in fields(PredictedRows)})
-        n = len(arrays["waiting_keys"])
-        _need(all(len(getattr(waiting, own.name)) == n for own in fields(PredictedRows)), "rows that wait do not match")
-        cells = waiting.cells
-        _need(cells.shape == (n, columns) and int(cells.max(initial=0)) <= CELLS, "cells of rows are out of range")
-    return State(
+    state = State(
         streams=tuple(kept.streams),
         history=history,
         inputs=Inputs(arrays["inputs"], kept.look, tuple(kept.moved)),
@@ -203,15 +193,12 @@ def _state(kept: Kept, arrays: Arrays) -> State:
         tables=arrays["tables"],
         **{name: KeySet(arrays[name], arrays[f"{name}_rows"]) for name in KEY_SETS},
     )
-
-
-def _need(holds: bool, otherwise: str) -> None:
-    if not holds:
-        raise ValueError(otherwise)
+    check_state(state)
+    return state
 
 
 def _need_like(array: NDArray[Any], like: NDArray[Any], name: str) -> None:
-    _need(array.dtype == like.dtype and array.shape == like.shape, f"{name} has another shape")
+    need(array.dtype == like.dtype and array.shape == like.shape, f"{name} has another shape")
 
 
 def _checksum(text: str, arrays: Mapping[str, NDArray[Any]]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import sys
 import time
 import zipfile
 from pathlib import Path
@@ -52,7 +53,7 @@ class Checkpoint:
         if head != _head(hashlib.sha256(body).hexdigest()):
             raise self.unusable("is damaged or cut short: its checksum does not match")
         if _unpacked(body) > len(body):
-            raise self.unusable("is not a file that guardband wrote: it is packed")
+            raise self.unusable("is not a file that guardband wrote: it is packed, or its archive is damaged")
         try:
             saved = torch.load(io.BytesIO(body), map_location="cpu", weights_only=True)
             job, state = saved["job"], saved["state"]
@@ -94,6 +95,8 @@ def _unpacked(body: bytes) -> int:
             return sum(part.file_size for part in parts.infolist())
     except zipfile.BadZipFile:
         return 0  # torch says what is wrong
+    except Exception:  # of archives as no torch writes them: another version, parts that lie outside
+        return sys.maxsize
 
 
 def _head(digest: str) -> bytes:
