@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import io
 import tempfile
 from pathlib import Path
@@ -12,7 +13,7 @@ import numpy as np
 import torch
 
 import guardband as gb
-from findings import Cell, beta_cell, fails, given_data_cells, rank_cells, rank_on_average, share_cell
+from findings import Cell, beta_cell, given_data_cells, mean_cell, rank_cells, rank_on_average
 from networks import setting
 from worlds import NOISES, STRATA, Array, World
 
@@ -102,8 +103,6 @@ def table(rng: np.random.Generator, noise: str, n: int, fits: int, sets: int, gu
 
 
 def _calibrated(trained: Any, X: Array, y: Array) -> Any:
-    import copy
-
     return copy.copy(trained).calibrate(X, y)
 
 
@@ -131,8 +130,6 @@ def whole_table(rng: np.random.Generator, noise: str, n: int, fits: int, entitie
     if not entities:
         ranks = np.array([rank_on_average(LEVEL, int(own)) for own in sizes])
         return [beta_cell("0.9", coverage, ranks, sizes, False)]
-    from findings import mean_cell
-
     return [mean_cell("0.9, rows of new entities", coverage, LEVEL, rng)]
 
 
@@ -143,7 +140,7 @@ def command_line(rng: np.random.Generator, noise: str, network: str, n: int, set
     from guardband.cli.app import app
 
     world, bands, is_exact = setting(noise, network)
-    coverage, refused = np.empty(sets), np.zeros(sets, dtype=bool)
+    coverage = np.empty(sets)
     with tempfile.TemporaryDirectory() as folder:
         known, rule, new, out = (Path(folder) / name for name in ("known.csv", "own.rule", "new.csv", "out.csv"))
         _write(new, ["low", "middle", "high"], bands.T)
@@ -156,8 +153,7 @@ def command_line(rng: np.random.Generator, noise: str, network: str, n: int, set
             with contextlib.redirect_stdout(io.StringIO()):
                 first = CliRunner().invoke(app, ["calibrate", str(known), *columns, *asked])
                 second = CliRunner().invoke(app, ["predict", str(rule), str(new), "-o", str(out)])
-            refused[r] = bool(first.exit_code or second.exit_code)
-            if refused[r]:
+            if first.exit_code or second.exit_code:
                 raise RuntimeError(f"{first.output}{first.exception!r}{second.output}{second.exception!r}")
             coverage[r] = world.coverage(*_bounds(out))[0]
     return _cells(coverage, n, guarantee, is_exact)
@@ -173,6 +169,3 @@ def _bounds(path: Path) -> tuple[Array, Array]:
     names = header.split(",")
     rows = np.array([[float(cell) for cell in line.split(",")] for line in lines])
     return rows[:, names.index("lower")], rows[:, names.index("upper")]
-
-
-__all__ = ["command_line", "fails", "model", "network", "share_cell", "table", "whole_table"]

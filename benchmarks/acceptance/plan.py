@@ -155,9 +155,7 @@ def _parted() -> Iterator[Run]:
 
 
 def _crossed() -> Iterator[Run]:
-    for kind, (n, folds), network in product(
-        ("cv+", "cv-minmax"), ((20, 4), (20, 20), (200, 10)), fold_cells.MODELS
-    ):
+    for kind, (n, folds), network in product(("cv+", "cv-minmax"), ((20, 4), (20, 20), (200, 10)), fold_cells.MODELS):
         for noise in NOISES if network == "means" else ("gaussian", "heavy", "discrete"):
             options = {"kind": kind, "n": n, "folds": folds}
             yield Run.of("cross-validation", noise=noise, network=network, sets=1000, **options)

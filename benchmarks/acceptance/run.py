@@ -49,9 +49,22 @@ def quiet() -> None:
     torch.set_num_threads(1)
 
 
+def end_line(path: Path) -> None:
+    """End a last line that was cut short by a stop, so that the next line stands by itself."""
+    if path.exists() and not path.read_bytes().endswith(b"\n"):
+        with path.open("a") as file:
+            file.write("\n")
+
+
 def perform(runs: list[Run], path: Path, workers: int, seconds: float) -> int:
     """Append a line for each run, as they finish; return how many were not begun."""
     begun, waiting, left = time.monotonic(), set[Future[str]](), list(reversed(runs))
+    if workers == 1:
+        with path.open("a") as file:
+            while left and time.monotonic() - begun < seconds:
+                file.write(line_of(left.pop()) + "\n")
+                file.flush()
+        return len(left)
     with (
         path.open("a") as file,
         ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), initializer=quiet) as pool,
@@ -70,7 +83,7 @@ def perform(runs: list[Run], path: Path, workers: int, seconds: float) -> int:
     return len(left)
 
 
-def main() -> int:
+def main(arguments: list[str] | None = None) -> int:
     """Run what is left of the plan, and judge all that is there."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-o", "--output", type=Path, required=True)
@@ -79,12 +92,13 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--only", default="", help="only runs whose name contains these words")
     parser.add_argument("--list", action="store_true", help="print the names of the runs and end")
-    given = parser.parse_args()
+    given = parser.parse_args(arguments)
     plan = [run for run in (quick() if given.quick else full()) if given.only in run.name]
     if given.list:
         print("\n".join(run.name for run in plan))
         return 0
     given.output.mkdir(parents=True, exist_ok=True)
+    end_line(given.output / FILE)
     known = {own["run"] for own in map(json.loads, read(given.output)) if "error" not in own}
     left = perform([run for run in plan if run.name not in known], given.output / FILE, given.workers, given.seconds)
     wanted = {run.name for run in plan}

@@ -37,7 +37,9 @@ def in_the_long_run(
     out, published, more = [], [], []
     for _ in range(streams):
         alpha = 0.1
-        online = gb.OnlineCalibrator(rule, confidence_level=1 - alpha).fit(*bands[:, (x := world.rows(rng, 50))[0]], x[1])
+        online = gb.OnlineCalibrator(rule, confidence_level=1 - alpha).fit(
+            *bands[:, (x := world.rows(rng, 50))[0]], x[1]
+        )
         missed = 0
         bad, outside, silent = False, False, False
         for t in range(1, rows + 1):
