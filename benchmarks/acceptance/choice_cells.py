@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
-
-import guardband as gb
 from findings import Cell, fails, share_cell
 from worlds import NOISES, Array, World
+
+import guardband as gb
 
 LEVEL, DELTA, CANDIDATES, STRATA = 0.8, 0.1, 6, 64
 

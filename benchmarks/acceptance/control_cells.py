@@ -5,13 +5,13 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-
-import guardband as gb
 from findings import Cell, fails, given_data_cells, mean_cell, rank_cells, rank_on_average, share_cell
-from guardband.bands.predicted import PredictedGaussian
-from guardband.calibration.cut import MarginalCut, PacCut
 from networks import setting
 from worlds import NOISES, STRATA, Array, World
+
+import guardband as gb
+from guardband.bands.predicted import PredictedGaussian
+from guardband.calibration.cut import MarginalCut, PacCut
 
 
 class OneLess(MarginalCut):

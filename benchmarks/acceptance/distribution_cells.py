@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-
-import guardband as gb
 from findings import Cell, mean_cell, rank_cells, rank_on_average
 from networks import setting
 from worlds import Array
+
+import guardband as gb
 
 SHARES = (0.05, 0.25, 0.5, 0.75, 0.95)
 KINDS = ("points", "scales", "quantiles")

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 import torch
-
-import guardband as gb
 from findings import Cell, beta_cell, given_data_cells, mean_cell, rank_cells, rank_on_average
 from networks import setting
 from worlds import NOISES, STRATA, Array, World
+
+import guardband as gb
 
 LEVEL, DELTA = 0.9, 0.1
 EVERY = np.arange(STRATA)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-
-import guardband as gb
 from findings import Cell, fails, mean_cell, never_cell, share_cell
 from worlds import NOISES, STRATA, Array, World
+
+import guardband as gb
 
 LEVELS, DELTA = (0.8, 0.9), 0.1
 Model = Callable[[Array, Array], Array]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-
-import guardband as gb
 from findings import Cell, beta_cell, fails, mean_cell, never_cell, rank_on_average, share_cell
 from networks import setting, triples
 from worlds import NOISES, STRATA, Array, World
+
+import guardband as gb
 
 LEVEL, DELTA = 0.8, 0.1
 APART = np.array([0, 0, 0, 0, 1, 1, 1, 2])

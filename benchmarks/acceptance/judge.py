@@ -116,6 +116,13 @@ def judged(lines: Iterable[str]) -> Verdict:
 
 
 def read(folder: Path) -> list[str]:
-    """Return the lines of all runs in a folder. A last line that was cut short by a stop is left out."""
+    """Return the lines of all runs in a folder. A line that was cut short by a stop is left out."""
     lines = [line for path in sorted(folder.glob("*.jsonl")) for line in path.read_text().split("\n")]
-    return [line for line in lines if line.startswith("{") and line.endswith("}")]
+    return [line for line in lines if _is_whole(line)]
+
+
+def _is_whole(line: str) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except json.JSONDecodeError:
+        return False

@@ -6,7 +6,6 @@ No promise depends on how good a network is.
 from __future__ import annotations
 
 import numpy as np
-
 from worlds import NOISES, STRATA, Array, Noise, World
 
 GOOD = "good"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from findings import ROUNDING, Cell, fails, mean_cell, share_cell
 from scipy.stats import beta
+from worlds import NOISES, Array, World
 
 import guardband as gb
-from findings import ROUNDING, Cell, fails, mean_cell, share_cell
-from worlds import NOISES, Array, World
 
 TAUS = (0.5, 0.3, 0.2, 0.15, 0.1, 0.05, 0.02, 0.01)
 LEVEL, DELTA, WORST_STRATA = 0.9, 0.1, 250

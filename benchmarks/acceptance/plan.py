@@ -9,14 +9,13 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-import numpy as np
-
 import choice_cells
 import control_cells
 import distribution_cells
 import door_cells
 import fold_cells
 import group_cells
+import numpy as np
 import pav_cells
 import risk_cells
 import split_cells

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-
-import guardband as gb
 from findings import ROUNDING, Cell, mean_cell, share_cell
 from networks import setting
 from worlds import NOISES, population
+
+import guardband as gb
 
 DELTA, CAP = 0.1, 2.0
 """The cap, in widths of the noise."""

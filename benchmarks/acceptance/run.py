@@ -2,9 +2,9 @@
 
     python benchmarks/acceptance/run.py -o FOLDER [--workers N] [--seconds S] [--quick] [--only WORDS]
 
-Each finished run is one line of JSON in FOLDER/runs.jsonl. A run that is there is not repeated, so that a stopped
-program goes on where it was. Seeds depend on the name of a run alone, not on the number of workers. After ``--seconds``
-no new run starts. At the end the judge says what is refuted; the exit code is 1 if a promise is, or if a control is not.
+Each finished run is one line of JSON in FOLDER/runs.jsonl. A run that is there is not repeated: a stopped program goes
+on where it was. Seeds depend on the name of a run alone, not on the number of workers. After ``--seconds`` no new run
+starts. At the end the judge says what is refuted. The exit code is 1 if a promise is, or if a control is not.
 ``make acceptance`` runs the whole plan, about an hour on two cores, and writes the page.
 """
 

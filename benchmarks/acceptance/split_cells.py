@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-
-import guardband as gb
 from findings import (
     Cell,
     fails,
@@ -19,6 +17,8 @@ from findings import (
 )
 from networks import setting
 from worlds import Array
+
+import guardband as gb
 
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
 EXTENDED = frozenset({"cqr", "cqr-r"})

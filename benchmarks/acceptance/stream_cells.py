@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-
-import guardband as gb
 from findings import Cell, never_cell, share_cell
 from networks import setting
 from worlds import Array, World
+
+import guardband as gb
 
 RULES = ("aci", "scale-free", "tracking")
 SEQUENCES = ("same", "drift", "opponent", "waves")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-
-import guardband as gb
 from findings import Cell, given_data_cells, rank_cells, rank_on_average
 from networks import setting
 from worlds import Array, World
+
+import guardband as gb
 
 LEVEL, DELTA, TARGETS = 0.9, 0.1, 3
 FACTORS = np.array([1.0, 2.0, 4.0])

@@ -90,16 +90,15 @@ def population(name: str, size: int = 1001) -> Noise:
 
 @dataclass(frozen=True)
 class World:
-    """Strata with their chances, and the noise of their outcomes."""
+    """Strata, each as likely as the others, and the noise of their outcomes."""
 
     noise: Noise
     strata: int = STRATA
-    chances: Array = field(default_factory=lambda: np.empty(0))
 
     @cached_property
     def chance(self) -> Array:
         """The chance of each stratum."""
-        return self.chances if len(self.chances) else np.full(self.strata, 1 / self.strata)
+        return np.full(self.strata, 1 / self.strata)
 
     @cached_property
     def place(self) -> Array:
@@ -113,10 +112,7 @@ class World:
 
     def rows(self, rng: np.random.Generator, n: int, scale: Array | float = 1.0) -> tuple[NDArray[np.intp], Array]:
         """Return strata and outcomes of n independent rows; the noise is also multiplied by ``scale``."""
-        if len(self.chances):
-            x = rng.choice(self.strata, n, p=self.chances)
-        else:
-            x = rng.integers(0, self.strata, n)
+        x = rng.integers(0, self.strata, n)
         return x, self.place[x] + self.size[x] * scale * self.noise.draw(rng, n)
 
     def within(self, lower: Array, upper: Array, scale: float = 1.0) -> Array:
