@@ -21,6 +21,7 @@ from scipy.stats import beta
 sys.path.insert(0, str(Path(__file__).parent))
 
 from judge import Judged, Verdict, judged, read
+from plan import full
 
 ROOT = Path(__file__).parents[2]
 RESULTS, PAGE = ROOT / "benchmarks" / "results" / "acceptance", ROOT / "docs" / "acceptance.md"
@@ -261,7 +262,8 @@ def doc_page(page: str, lines: Sequence[Line]) -> str:
 
 def main(folder: Path, about: str) -> None:
     """Judge the runs of a folder and write table and pages."""
-    verdict = judged(read(folder))
+    wanted = {run.name for run in full()}
+    verdict = judged(line for line in read(folder) if json.loads(line)["run"] in wanted)
     if verdict.errors:
         raise SystemExit(f"{len(verdict.errors)} runs ended with an error. Mend them, and run the plan again.")
     lines = lines_of(verdict)

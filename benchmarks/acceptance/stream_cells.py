@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from findings import Cell, never_cell, share_cell
 from networks import setting
-from worlds import Array, World
+from numpy.typing import NDArray
+from worlds import Array
 
 import guardband as gb
 
@@ -62,24 +63,38 @@ def in_the_long_run(
 
 
 def alarms(
-    rng: np.random.Generator, noise: str, network: str, n: int, streams: int, guarantee: str, change: bool = False
+    rng: np.random.Generator,
+    noise: str,
+    network: str,
+    n: int,
+    streams: int,
+    guarantee: str,
+    change: bool = False,
+    alike: bool = True,
 ) -> list[Cell]:
-    """Return the cell of streams that ever raise an alarm; with ``change`` the control, where the noise triples."""
+    """Return the cell of streams that ever raise an alarm; with ``change`` the control, where the noise triples.
+
+    Where outcomes tie, rows of a stratum would be equal, and a monitor takes them for rows that it has seen. If they
+    are not ``alike``, each has a width of its own, larger by a millionth or less.
+    """
     world, bands, _ = setting(noise, network)
     options: dict[str, Any] = {"guarantee": "pac", "delta": 0.1} if guarantee == "pac" else {}
     rule = gb.BandCalibrator("conf-nn", confidence_level=0.9, crossing="sort", **options)
     raised = np.empty(streams, dtype=bool)
     for r in range(streams):
         x, y = world.rows(rng, n)
-        rule.fit(*bands[:, x], y)
+        rule.fit(*_own(bands, x, rng, alike), y)
         monitor = gb.Monitor(rule, significance=SIGNIFICANCE)
         for _ in range(4):  # an alarm is judged after every row, in however many parts they come
             x, y = world.rows(rng, 150, 3.0 if change else 1.0)
-            monitor.update(y, _transformed(rule, bands, x, world))
+            monitor.update(y, rule.transform(*_own(bands, x, rng, alike)))
         raised[r] = monitor.alarm
     allowed = SIGNIFICANCE + (0.1 if guarantee == "pac" else 0.0)
     return [share_cell("streams with an alarm", raised, allowed, holds=not change)]
 
 
-def _transformed(rule: Any, bands: Array, x: Any, world: World) -> Any:
-    return rule.transform(*bands[:, x])
+def _own(bands: Array, x: NDArray[np.intp], rng: np.random.Generator, alike: bool) -> Array:
+    """Return the triples of rows."""
+    low, middle, high = bands[:, x]
+    more = 0.0 if alike else 1e-6 * rng.random(len(x))
+    return np.stack([low, middle, high + more * (high - low)])
