@@ -57,7 +57,7 @@ def power(k: int, n: int, sets: int, significance: float) -> float:
     """Return how often the judge refutes coverages of rank k - 1 that should be of rank k, of n rows."""
     if k == 1:
         return 1.0  # the rank 0 has no coverage
-    shares = (np.arange(2000) + 0.5) / 2000
+    shares = (np.arange(500) + 0.5) / 500
     scores = ndtri(np.clip(beta.cdf(betaincinv(k - 1, n + 2 - k, shares), k, n + 1 - k), 1e-300, 1 - 1e-16))
     limit = math.sqrt(sets) * float(ndtri(significance / 4))
     return float(ndtr((limit - sets * scores.mean()) / (math.sqrt(sets) * scores.std())))

@@ -177,7 +177,7 @@ def _others() -> Iterator[Run]:
     for noise, guarantee in product(("gaussian", "heavy"), ("marginal", "pac")):
         yield Run.of("monitor", noise=noise, network=GOOD, n=100, streams=1000, guarantee=guarantee)
     for guarantee in ("marginal", "pac"):
-        tied = {"noise": "zero-inflated", "network": GOOD, "n": 100, "streams": 1000}
+        tied = {"noise": "zero-inflated", "network": GOOD, "n": 100, "streams": 200}
         yield Run.of("monitor", **tied, guarantee=guarantee, alike=False)
 
 

@@ -75,7 +75,7 @@ def alarms(
     """Return the cell of streams that ever raise an alarm; with ``change`` the control, where the noise triples.
 
     Where outcomes tie, rows of a stratum would be equal, and a monitor takes them for rows that it has seen. If they
-    are not ``alike``, each has a width of its own, larger by a millionth or less.
+    are not ``alike``, each has a width of its own, larger by a thousandth or less.
     """
     world, bands, _ = setting(noise, network)
     options: dict[str, Any] = {"guarantee": "pac", "delta": 0.1} if guarantee == "pac" else {}
@@ -96,5 +96,5 @@ def alarms(
 def _own(bands: Array, x: NDArray[np.intp], rng: np.random.Generator, alike: bool) -> Array:
     """Return the triples of rows."""
     low, middle, high = bands[:, x]
-    more = 0.0 if alike else 1e-6 * rng.random(len(x))
+    more = 0.0 if alike else 1e-3 * rng.random(len(x))
     return np.stack([low, middle, high + more * (high - low)])
