@@ -6,7 +6,7 @@ BIN := .venv/bin
 PIP := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet
 LOCKED := PIP_DISABLE_PIP_VERSION_CHECK=1 build/locked/bin/python -m pip install --quiet --no-deps
 
-.PHONY: demo test lint smoke locked docs clean
+.PHONY: demo test lint smoke locked docs acceptance clean
 
 demo: .venv/demo
 	$(BIN)/guardband demo
@@ -38,6 +38,11 @@ locked:
 # The documentation as a site: build/site/index.html, which opens without a server. Tutorials run if they have changed.
 docs: .venv/dev
 	$(BIN)/python docs/build.py build/site --execute
+
+# Whether every promise holds: about an hour on two cores. A stopped run goes on where it was.
+acceptance: .venv/dev
+	$(BIN)/python benchmarks/acceptance/run.py -o build/acceptance
+	$(BIN)/python benchmarks/acceptance/page.py build/acceptance
 
 .venv/demo: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

@@ -52,7 +52,7 @@ SECTIONS = {
         *("table", "network", "model", "bands", "intervals", "distributions", "monitor", "online"),
         *("nn", "metrics", "planning", "mlflow", "images", "extend", "errors", "*"),
     ],
-    "background": ["mathematics", "reproduction", "paper", "licences"],
+    "background": ["mathematics", "acceptance", "reproduction", "paper", "licences"],
     "developers": ["CONTRIBUTING", "CHANGELOG", "log", "benchmarks"],
     "benchmarks": [
         "Benchmark of sharpness <benchmarks/sharpness>",
@@ -67,6 +67,8 @@ SECTIONS = {
         "The monitor, the figures <benchmarks/results/monitor>",
         "Online rules, the figures <benchmarks/results/online>",
         "Several targets, the figures <benchmarks/results/several_targets>",
+        "Acceptance of promises <benchmarks/acceptance>",
+        "Acceptance of promises, the figures <benchmarks/results/acceptance>",
         "Verdicts on real tables, the figures <benchmarks/results/real_tables/summary>",
         "Verdicts on real tables, what was run <benchmarks/results/real_tables>",
     ],

@@ -85,6 +85,17 @@ def test_chance_explains_equal_rows_of_a_coarse_table(table, target):
     assert found(TABLES[table], TARGETS[target]) is None
 
 
+@pytest.mark.parametrize("kinds", [8, 20])
+def test_a_frequent_target_that_follows_from_the_inputs_is_no_copy(kinds):
+    """Independent rows, four in ten of which have the list price of their product; then promises count each of them."""
+    product = RANDOM.integers(0, kinds, N)
+    y = 10.0 * product + np.where(RANDOM.random(N) < 0.4, 0.0, RANDOM.exponential(size=N))
+    x = product[:, None].astype(float)
+    assert found(x, y) is None
+    again = np.r_[np.arange(N), RANDOM.choice(N, N // 4, replace=False)]
+    assert found(x[again], y[again]) is not None  # copies are still found
+
+
 @pytest.mark.parametrize("times", [2, 4])
 @pytest.mark.parametrize("table", TABLES)
 def test_a_table_that_was_repeated_is_seen(table, times):

@@ -44,6 +44,8 @@ FEW = 0.25
 ERRORS = 3.0
 FEWEST_FOR_ID = 30
 MOST_ROWS = 50_000
+FEWEST_ALIKE, SEVERAL = 3, 1.5
+"""Targets in at least so many rows each, at most so many of them for each combination of inputs, are frequent ones."""
 EQUAL_INPUTS = "combination of inputs"
 
 
@@ -156,7 +158,19 @@ def _are_copies(inputs: Prints, target: Prints, strictly: bool) -> bool:
     if strictly:
         return by_inputs and 1 - same_targets / every > FINE_TARGET
     by_targets = 1 - equal / same_targets < ALIKE * (1 - same_inputs / every) and _extra(by_row) > CLEAR_SHARE * n
-    return by_inputs or by_targets or _too_even(by_row)
+    return by_inputs or (by_targets and not _follow(inputs, whole)) or _too_even(by_row)
+
+
+def _follow(inputs: Prints, whole: Prints) -> bool:
+    """Return whether rows are equal because a frequent target follows from the inputs, such as a list price.
+
+    Each combination of inputs then has one such target, in many rows. Of copies, most combinations have several.
+    """
+    _, first, counts = np.unique(whole, return_index=True, return_counts=True)
+    again = counts > 1
+    rows, kinds = int(counts[again].sum()), int(again.sum())
+    combinations = len(np.unique(inputs[first[again]]))
+    return rows >= FEWEST_ALIKE * kinds and kinds < SEVERAL * combinations
 
 
 def _are_near_copies(columns: Sequence[Column], n: int) -> bool:
