@@ -1,0 +1,141 @@
+"""Order statistics of values that never meet: cells of an interval are counted, then those of the cell that is sought.
+
+A finite float64 has a whole number, its key, that is ordered as the floats are. An interval of keys that holds some
+ranks is divided into cells, and the rows of each cell are counted. That narrows it to a cell for each rank, in which
+few values are left after a few passes; these are then kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Keys = NDArray[np.uint64]
+
+CELLS, FEWEST_CELLS = 2048, 16
+"""Cells of all intervals of one search in a pass, and the fewest of each: a part of a pass stays below 32 KB."""
+KEPT = 512
+"""An interval with at most so many values gives them all."""
+SIGN = np.uint64(1 << 63)
+
+
+def keys_of(values: Array) -> Keys:
+    """Return the keys of values that are not NaN; both zeros have the same."""
+    bits = (np.ascontiguousarray(values, dtype=np.float64) + 0.0).view(np.uint64)
+    return np.where(bits >= SIGN, ~bits, bits | SIGN)
+
+
+def values_of(keys: Keys) -> Array:
+    """Return the values of keys."""
+    return np.where(keys >= SIGN, keys ^ SIGN, ~keys).view(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Interval:
+    """Keys from ``first`` to ``last``, of which there are ``count``, ``before`` of them that many smaller ones.
+
+    ``ranks`` are those that lie in it, of all values. ``kept`` are its keys in order, once they are known.
+    """
+
+    first: int
+    last: int
+    before: int
+    count: int
+    ranks: tuple[int, ...]
+    cells: int = CELLS
+    kept: Keys | None = None
+
+    @classmethod
+    def all(cls, ranks: Sequence[int], first: int, last: int, count: int) -> list[Interval]:
+        """Return the interval of all values."""
+        return [cls(first, last, 0, count, tuple(sorted(set(ranks))))]
+
+    def is_open(self, few: float) -> bool:
+        """Whether its values are still unknown, and more than ``few``."""
+        return self.kept is None and self.first < self.last and self.count > few
+
+    @property
+    def gives_all(self) -> bool:
+        """Whether its values are few enough to be kept."""
+        return self.count <= KEPT
+
+    def edges(self) -> Keys:
+        """Return the last key of each cell."""
+        width = -(-(self.last - self.first + 1) // self.cells)
+        ends = [min(self.first + width * (i + 1) - 1, self.last) for i in range(self.cells)]
+        return np.array(ends, dtype=np.uint64)
+
+    def values(self) -> dict[int, float]:
+        """Return the value of each rank, or the least that its interval can hold if that was not narrowed further."""
+        if self.kept is None:
+            return dict.fromkeys(self.ranks, float(values_of(np.array([self.first], dtype=np.uint64))[0]))
+        known = values_of(self.kept)
+        return {rank: float(known[rank - self.before]) for rank in self.ranks}
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """For each interval, how many values lie in each of its cells, or all its keys."""
+
+    each: tuple[NDArray[np.int64] | Keys, ...]
+
+    @classmethod
+    def of(cls, keys: Keys, intervals: Sequence[Interval]) -> Places:
+        """Return it for some values."""
+        keys = np.sort(keys)
+        return cls(tuple(_places(keys, own) for own in intervals))
+
+    def __add__(self, other: Places) -> Places:
+        pairs = zip(self.each, other.each, strict=True)
+        return Places(tuple(np.concatenate(p) if p[0].dtype == np.uint64 else p[0] + p[1] for p in pairs))
+
+
+def _places(keys: Keys, own: Interval) -> NDArray[np.int64] | Keys:
+    start = int(np.searchsorted(keys, np.uint64(own.first)))
+    if own.gives_all:
+        return keys[start : np.searchsorted(keys, np.uint64(own.last), side="right")]
+    ends = np.searchsorted(keys[start:], own.edges(), side="right").astype(np.int64)
+    return np.diff(ends, prepend=0)
+
+
+def narrowed(intervals: Sequence[Interval], places: Places) -> list[Interval]:
+    """Return the intervals that hold the same ranks, each a cell of one, or with its keys."""
+    found: list[Interval] = []
+    for own, known in zip(intervals, places.each, strict=True):
+        if own.gives_all:
+            found.append(replace(own, kept=np.sort(known).astype(np.uint64)))
+            continue
+        ends, up_to = own.edges().tolist(), own.before + np.cumsum(known)
+        where = np.searchsorted(up_to, own.ranks, side="right")
+        for cell in np.unique(where).tolist():
+            first = ends[cell - 1] + 1 if cell else own.first
+            count = int(known[cell])
+            ranks = tuple(rank for rank, at in zip(own.ranks, where, strict=True) if at == cell)
+            found.append(Interval(first, ends[cell], int(up_to[cell]) - count, count, ranks))
+    cells = max(FEWEST_CELLS, CELLS // max(1, len(found)))
+    return [replace(own, cells=cells) for own in found]
+
+
+# --------------------------------------------------------------------------------------------- quantiles
+
+
+def ranks_around(share: float, n: int) -> tuple[int, int]:
+    """Return the ranks of the two of n values between which a quantile lies, as numpy does."""
+    low = int(np.floor(share * (n - 1)))
+    return low, min(low + 1, n - 1)
+
+
+def between(low: float, high: float, share: float, n: int) -> float:
+    """Return the quantile of n values from those at ``ranks_around``, to the last bit as numpy's linear one."""
+    place = share * (n - 1)
+    part, gap = place - np.floor(place), np.float64(high) - low
+    return float(low + gap * part if part < 0.5 else high - gap * (1 - part))
+
+
+def middle_ranks(n: int) -> tuple[int, int]:
+    """Return the ranks of the two of n values whose mean is the median: one of them, twice, if n is odd."""
+    return (n - 1) // 2, n // 2
