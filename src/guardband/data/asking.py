@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, reduce
-from typing import Any, Literal, Protocol, TypeVar
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray

@@ -31,7 +31,7 @@ def asks_remarks() -> Asking[tuple[str, ...]]:
     (values, counts), is_all = yield AskDistinct(FEW_VALUES)
     _warn_of_codes(values, counts)
     few, n = len(values), spread.values
-    if is_all and 1 < few and n >= ROWS_A_VALUE * few:
+    if is_all and few > 1 and n >= ROWS_A_VALUE * few:
         words = f"The target has only {few} different values. Intervals will often contain "
         if few > 2:
             return (f"{words}several of them.",)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -31,6 +31,8 @@ from guardband.training.predict import BLOCK, predict
 from guardband.training.recipe import Recipe
 from guardband.training.stack import stack
 
+Trainer = Callable[[Job], Trained]
+"""Trains the networks of a job: here, or on other machines."""
 ROWS_FOR_HEALTH = 10_000
 SEEDS_OF_A_COPY = 1000
 MOST_HELD_OUT = 20_000
@@ -52,19 +54,20 @@ def learn(
     progress: Progress,
     deadline: Deadline = NEVER,
     predicted_later: int = 0,
+    trainer: Trainer = Job.train,
 ) -> list[Learned]:
     """Return what each set of training rows teaches, with a network for each spec and copy: all train as one fleet.
 
     The networks of a set start alike, those of a copy apart. The heads are of one kind. Sets whose tables have
     different numbers of columns once encoded train one after another. Before the ``deadline`` there is time to predict
-    so many rows more; each network trains for at least one step.
+    so many rows more; each network trains for at least one step. The ``trainer`` says where networks are trained.
     """
     widths = [rows.x.shape[1] for rows in sets]
     learned: dict[int, Learned] = {}
     for width in dict.fromkeys(widths):
         which = [i for i, own in enumerate(widths) if own == width]
         own = [sets[i] for i in which]
-        fleet = _Fleet(own, specs, architecture, recipe, effort, device, progress, deadline, predicted_later)
+        fleet = _Fleet(own, specs, architecture, recipe, effort, device, progress, deadline, predicted_later, trainer)
         learned |= zip(which, fleet.train(), strict=True)
     return [learned[i] for i in range(len(sets))]
 
@@ -91,6 +94,7 @@ class _Fleet:
     progress: Progress
     deadline: Deadline
     predicted_later: int
+    trainer: Trainer
 
     @cached_property
     def training_ends(self) -> Deadline:
@@ -194,7 +198,7 @@ class _Fleet:
         own = [self.draws[self.members[i].owner][self.members[i].copy] for i in which]
         orders = {id(rest): replace(rest, seed=rest.seed + attempt) for rest, _ in own}  # equal ones stay one object
         held_out = tuple(fold for _, fold in own if fold is not None)
-        trained = Job(
+        job = Job(
             tuple(self._network(self.members[i], attempt) for i in which),
             take_losses(self.loss, which),
             self.recipes.take(which),
@@ -205,7 +209,8 @@ class _Fleet:
             seeds=tuple(self._seed(self.members[i], attempt) for i in which),
             progress=self.progress,
             deadline=self.training_ends,
-        ).train()
+        )
+        trained = self.trainer(job)
         if 0 in trained.epochs:
             raise ValueError("Training diverged: no epoch had a finite loss. Lower the learning rate.")
         return trained

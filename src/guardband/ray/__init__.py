@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from guardband.ray.cluster import connect as connect
+    from guardband.ray.fitting import fit as fit
     from guardband.ray.sources import read as read
 
 # A function must not have the name of its module: the module would take its place when it is loaded.
 _HOME = {
     "connect": "guardband.ray.cluster",
+    "fit": "guardband.ray.fitting",
     "read": "guardband.ray.sources",
 }
 
