@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 SHIFT = 1126
-"""Every finite float64 is a whole multiple of 2 to the power of minus this: the least one is 2**-1074 = 2**(52 - 1126)."""
+"""Every finite float64 is a whole multiple of 2 to the power of minus this: the least one is 2**-1074."""
 HALF = 27
 """Mantissas of 53 bits are added in two parts of so many bits, so that float64 counts 2**26 of each exactly."""
 AT_A_TIME = 2**16

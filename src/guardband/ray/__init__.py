@@ -8,14 +8,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from guardband.ray.calibrating import calibrate as calibrate
     from guardband.ray.cluster import connect as connect
     from guardband.ray.fitting import fit as fit
+    from guardband.ray.scoring import predict as predict
     from guardband.ray.sources import read as read
 
 # A function must not have the name of its module: the module would take its place when it is loaded.
 _HOME = {
+    "calibrate": "guardband.ray.calibrating",
     "connect": "guardband.ray.cluster",
     "fit": "guardband.ray.fitting",
+    "predict": "guardband.ray.scoring",
     "read": "guardband.ray.sources",
 }
 

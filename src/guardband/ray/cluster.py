@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
+from guardband.data.damage import UnreadableError
 from guardband.data.packages import need_packages
 
 LOCAL = "local"
@@ -63,7 +66,7 @@ def workers() -> int:
     """Return how many processes can work at once: as many as the cluster has cores."""
     import ray
 
-    return max(1, int(ray.cluster_resources().get("CPU", 1)))
+    return max(1, int(ray.cluster_resources().get("CPU", 1)))  # type: ignore[no-untyped-call]
 
 
 def _join(address: str, quiet: dict[str, Any]) -> None:
@@ -88,3 +91,104 @@ def _quieten_data() -> None:
     context.enable_progress_bars = False
     # Blocks come back in the order of the files. Ray would otherwise pass them on as they get ready.
     context.execution_options.preserve_order = True
+
+
+RETRIES = 20
+"""So often a task is begun anew if its worker dies. A task that kills every worker must end some time."""
+
+
+def task(function: Callable[..., Any], returns: int = 1) -> Any:
+    """Return a function whose calls run on workers, and run again if a worker dies; each returns references.
+
+    Parameters
+    ----------
+    function : function
+        What workers run. It must return the same whenever it is called again.
+    returns : int, default 1
+        How many references a call returns.
+    """
+    import ray
+
+    return ray.remote(num_cpus=1, num_returns=returns, max_retries=RETRIES)(function)
+
+
+class Shared:
+    """An object that is sent to every worker once, not with every task.
+
+    Parameters
+    ----------
+    value : object
+        What workers need.
+    """
+
+    def __init__(self, value: Any) -> None:
+        import ray
+
+        # In a list a reference stays one. Ray would otherwise unpack the object for every task.
+        self._reference = [ray.put(value)]
+
+    def get(self) -> Any:
+        """Return the object, on a worker."""
+        import ray
+
+        (reference,) = self._reference
+        name = reference.hex()
+        if name not in _known:
+            _known.clear()
+            _known[name] = ray.get(reference)
+        return _known[name]
+
+
+_known: dict[str, Any] = {}
+
+
+@dataclass(frozen=True)
+class Failed:
+    """What a worker says in place of a result: its input was bad, and trying again does not help.
+
+    Parameters
+    ----------
+    why : str
+        What is wrong, and what to do.
+    is_corrupt : bool
+        Whether a file cannot be read.
+    """
+
+    why: str
+    is_corrupt: bool
+
+    @classmethod
+    def of(cls, error: ValueError) -> Failed:
+        """Return what is said of an error."""
+        return cls(str(error), isinstance(error, UnreadableError))
+
+    def error(self) -> ValueError:
+        """Return the error again."""
+        return UnreadableError(self.why) if self.is_corrupt else ValueError(self.why)
+
+
+def in_order(calls: Iterable[Callable[[], Any]], ahead: int) -> Iterator[Any]:
+    """Yield the results of calls that return one reference each, in their order; so many are under way at once.
+
+    Parameters
+    ----------
+    calls : iterable of functions
+        Each begins a task and returns the reference of its result, or several of which the first is fetched.
+    ahead : int
+        How many tasks are under way at most, so that the memory of this process does not grow with their number.
+    """
+    import ray
+
+    waiting: deque[Any] = deque()
+    for call in calls:
+        waiting.append(call())
+        if len(waiting) >= ahead:
+            yield _fetched(ray, waiting.popleft())
+    while waiting:
+        yield _fetched(ray, waiting.popleft())
+
+
+def _fetched(ray: Any, reference: Any) -> Any:
+    if isinstance(reference, list):
+        return (ray.get(reference[0]), *reference[1:])
+    return ray.get(reference)

@@ -155,7 +155,8 @@ def read_files(files: Files, columns: Sequence[str] | None = None) -> Dataset:
                 for part in files.parts
             ]
 
-    return read_datasource(Guardband(), override_num_blocks=len(files.parts))
+    made: Dataset = read_datasource(Guardband(), override_num_blocks=len(files.parts))  # type: ignore[no-untyped-call]
+    return made
 
 
 def _reader(part: Part, like: DiskTable, columns: Sequence[str] | None) -> Callable[[], Iterator[pa.Table]]:
