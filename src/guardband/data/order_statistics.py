@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,7 +92,7 @@ class Places:
 
     def __add__(self, other: Places) -> Places:
         pairs = zip(self.each, other.each, strict=True)
-        return Places(tuple(np.concatenate(p) if p[0].dtype == np.uint64 else p[0] + p[1] for p in pairs))
+        return Places(tuple(_added(one, more) for one, more in pairs))
 
 
 def _places(keys: Keys, own: Interval) -> NDArray[np.int64] | Keys:
@@ -100,6 +101,10 @@ def _places(keys: Keys, own: Interval) -> NDArray[np.int64] | Keys:
         return keys[start : np.searchsorted(keys, np.uint64(own.last), side="right")]
     ends = np.searchsorted(keys[start:], own.edges(), side="right").astype(np.int64)
     return np.diff(ends, prepend=0)
+
+
+def _added(one: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
+    return np.concatenate([one, other]) if one.dtype == np.uint64 else one + other
 
 
 def narrowed(intervals: Sequence[Interval], places: Places) -> list[Interval]:

@@ -31,7 +31,7 @@ def asks_origin_and_unit(spread: Spread, middle: tuple[float, float]) -> Asking[
         return origin, None
     shares = middle_ranks(away.values), ranks_around(1 - FAR, away.values)
     found = yield AskRanks((*shares[0], *shares[1]), away, view)
-    unit, far = float(np.mean(found[:2])), between(*found[2:].tolist(), 1 - FAR, away.values)
+    unit, far = float(np.mean(found[:2])), between(float(found[2]), float(found[3]), 1 - FAR, away.values)
     with np.errstate(over="ignore"):
         is_long = far > LONG * unit and np.isfinite(np.float64(away.most) / unit)
     return origin, unit if is_long else None

@@ -15,13 +15,14 @@ from torch import nn
 
 from guardband.exceptions import DegenerateBandWarning, warn
 from guardband.learning.architecture import Architecture
+from guardband.learning.each_member import loss_of_each, recipe_of_each, seed_of
 from guardband.learning.effort import LONGEST_EPOCH, Effort
 from guardband.learning.learned import Learned
 from guardband.learning.training_rows import Array, TrainingRows
 from guardband.methods.method import NetworkSpec
 from guardband.nn.each_target import EachTarget
 from guardband.nn.heads import Head, Triple
-from guardband.nn.mixed import stack_losses, take_losses
+from guardband.nn.mixed import take_losses
 from guardband.training.batches import Draw, Rows
 from guardband.training.deadline import NEVER, Deadline
 from guardband.training.epochs import FEWEST_TO_HOLD_OUT, Job, Progress, Trained, folds_of
@@ -34,7 +35,6 @@ from guardband.training.stack import stack
 Trainer = Callable[[Job], Trained]
 """Trains the networks of a job: here, or on other machines."""
 ROWS_FOR_HEALTH = 10_000
-SEEDS_OF_A_COPY = 1000
 MOST_HELD_OUT = 20_000
 """Rows by which a copy is stopped: more would say no more, and would not train."""
 ROWS_TO_TIME = 8 * BLOCK
@@ -141,15 +141,12 @@ class _Fleet:
 
     @cached_property
     def loss(self) -> Any:
-        return stack_losses([one.spec.head.loss().to(self.device) for one in self.members], self.device)
+        return loss_of_each([one.spec for one in self.members], self.device)
 
     @cached_property
     def recipes(self) -> Recipe:
         """The recipe with each member's own weight decay and limit of the gradient."""
-        recipe, specs = self.recipe, [one.spec for one in self.members]
-        decays: list[Any] = [recipe.weight_decay if spec.weight_decay is None else spec.weight_decay for spec in specs]
-        limits: list[Any] = [spec.head.clip if recipe.clip is None else recipe.clip for spec in specs]
-        return replace(recipe, weight_decay=decays, clip=limits)
+        return recipe_of_each(self.recipe, [one.spec for one in self.members])
 
     @cached_property
     def draws(self) -> list[list[tuple[Draw, Draw | None]]]:
@@ -216,7 +213,7 @@ class _Fleet:
         return trained
 
     def _seed(self, one: _Member, attempt: int) -> int:
-        return self.sets[one.owner].seed + attempt + SEEDS_OF_A_COPY * (one.copy + one.spec.copy)
+        return seed_of(self.sets[one.owner].seed, one.copy, one.spec, attempt)
 
     def _network(self, one: _Member, attempt: int) -> nn.Module:
         return self.architecture.build(self.rows.x.shape[1], one.spec.head, self._seed(one, attempt), self.device)

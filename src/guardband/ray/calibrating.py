@@ -18,7 +18,7 @@ from guardband.doors.table_model import TableModel
 from guardband.exceptions import MissingTargetWarning, OverlapError, RepeatedRowsWarning, warn
 from guardband.ray.cluster import Failed, Shared, connect, in_order, task, workers
 from guardband.ray.models import Asked, RuleAsked, TableAsked
-from guardband.ray.pieces import Reader, name_of, names_of, pieces_of, source_of
+from guardband.ray.pieces import Reader, Source, name_of, names_of, pieces_of, source_of
 from guardband.ray.sources import Files
 from guardband.ray.spread import Held, Spread
 from guardband.words import listed
@@ -105,17 +105,33 @@ def calibrate(
         asked = TableAsked(model, names)
     else:
         raise TypeError(f"calibrate takes an IntervalRegressor or a BandCalibrator, found {type(model).__name__}.")
-    return _Calibration(asked, source, target, keep_scores, skip_corrupt).model()
+    reader = Reader(asked.kinds, target, source.like if isinstance(source, Files) else None)
+    return _Calibration(asked, source, reader, keep_scores, skip_corrupt).model()
+
+
+def calibrate_on(model: TableModel, source: Source, reader: Reader, keep_scores: int = KEEP_SCORES) -> Any:
+    """Return a model calibrated on the rows that a reader gives.
+
+    Parameters
+    ----------
+    model : IntervalRegressor
+        A fitted model.
+    source : Files or ray.data.Dataset
+        The rows.
+    reader : Reader
+        Says which columns are read, and which rows are wanted.
+    keep_scores : int, default 2**20
+        The same as of ``calibrate``.
+    """
+    return _Calibration(TableAsked(model, names_of(source)), source, reader, keep_scores, skip_corrupt=False).model()
 
 
 class _Calibration:
     """One calibration: the pieces that were summarised, and what follows."""
 
-    def __init__(self, asked: Asked, source: Any, target: str, keep: int, skip_corrupt: bool) -> None:
+    def __init__(self, asked: Asked, source: Any, reader: Reader, keep: int, skip_corrupt: bool) -> None:
         self.asked, self.source, self.keep = asked, source, keep
-        like = source.like if isinstance(source, Files) else None
         self.skipped = [path for path, _ in source.skipped] if isinstance(source, Files) else []
-        reader = Reader(asked.kinds, target, like)
         shared, run = Shared((asked, reader)), task(_summarised, returns=3)
         self.told: list[Told] = []
         self.blocks: list[Any] = []

@@ -16,6 +16,7 @@ from guardband.ray.gathered import fit_gathered
 from guardband.ray.learning_rows import LearningRows, features_in, kinds_in, over_pieces
 from guardband.ray.pieces import Reader, Source, source_of
 from guardband.ray.sources import Files
+from guardband.ray.streamed import fit_streamed
 
 if TYPE_CHECKING:
     from ray.data import Dataset
@@ -87,7 +88,7 @@ def fit(
     needed = _rows_in(source, rows) * (len(features) + 1) * BYTES_PER_CELL
     folder = None if checkpoints is None else os.fspath(checkpoints)
     if needed > limit:
-        raise NotImplementedError
+        return fit_streamed(source, rows, params, options, folder)
     found = fit_gathered(source, rows, params, folder)
     for own in found.warned:
         warn(own.words, own.category)

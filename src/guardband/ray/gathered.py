@@ -63,8 +63,7 @@ def fit_gathered(source: Source, rows: LearningRows, params: Mapping[str, Any], 
     """
     import ray
 
-    pieces = over_pieces(source, _kept, rows)
-    references = [reference for reference, _ in pieces]
+    references = [reference for reference, _ in over_pieces(source, _kept, rows)]
     run = ray.remote(num_cpus=0, max_retries=RETRIES)(_fit)
     found: Gathered = ray.get(run.remote(references, Shared((rows.split, dict(params))), checkpoints))
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -125,8 +125,8 @@ def kinds_in(source: Source, names: Sequence[str]) -> dict[str, Kind]:
     return {name: part.kind for name, part in zip(names, each, strict=True)}
 
 
-def over_pieces(source: Source, work: Any, given: Any) -> list[Any]:
-    """Return what workers make of each piece, in order; what is wrong with one is raised here.
+def over_pieces(source: Source, work: Any, given: Any) -> Iterator[Any]:
+    """Yield what workers make of each piece, in order; what is wrong with one is raised here.
 
     Parameters
     ----------
@@ -138,13 +138,11 @@ def over_pieces(source: Source, work: Any, given: Any) -> list[Any]:
         What all workers need.
     """
     shared, run = Shared(given), task(_guarded)
-    calls = (lambda piece=piece: run.remote(work, shared, piece) for piece in pieces_of(source))
-    out = []
+    calls = (partial(run.remote, work, shared, piece) for piece in pieces_of(source))
     for found in in_order(calls, AHEAD * workers()):
         if isinstance(found, Failed):
             raise found.error()
-        out.append(found)
-    return out
+        yield found
 
 
 def _guarded(work: Any, shared: Shared, piece: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -84,11 +84,14 @@ class Reader:
         The column of true values. Rows without one are left out.
     like : DiskTable or None
         The columns and types that all files have in common, None for blocks.
+    only : function or None
+        Says which rows with a true value are wanted, None for all.
     """
 
     kinds: Mapping[str, Kind]
     target: str | None = None
     like: DiskTable | None = None
+    only: Callable[[pa.Table, NDArray[np.float64]], NDArray[np.bool_]] | None = None
 
     def rows(self, piece: Any) -> Iterator[tuple[pa.Table, NDArray[np.float64] | None, int]]:
         """Yield tables of some rows, their true values, and how many rows have none.
@@ -131,4 +134,9 @@ class Reader:
         known = ~np.isnan(y)
         missing = int((~known).sum())
         features = table.select(list(self.kinds))
-        return (features.filter(known), y[known], missing) if missing else (features, y, 0)
+        if missing:
+            features, y = features.filter(known), y[known]
+        if self.only is None or not len(y):
+            return features, y, missing
+        wanted = self.only(features, y)
+        return features.filter(wanted), y[wanted], missing

@@ -19,7 +19,7 @@ def on_ray(
     with connected(address):
         import ray
 
-        gpus = ray.cluster_resources().get("GPU", 0) if device != "cpu" else 0
+        gpus = ray.cluster_resources().get("GPU", 0) if device != "cpu" else 0  # type: ignore[no-untyped-call]
         run = ray.remote(num_cpus=1, num_gpus=1 if gpus else 0, max_retries=RETRIES)(_of_cell)
         waiting = {run.remote(cell, seed, device, data_dir): cell for cell in cells}
         while waiting:
