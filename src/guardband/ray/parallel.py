@@ -72,7 +72,8 @@ class Kept:
 
     def __init__(self, path: str | None, about: str) -> None:
         self._file = Checkpoint(None if path is None else Path(path), about)
-        self._state, self._result = self._file.load(), None
+        self._state: Any = self._file.load()
+        self._result: Bytes | None = None
         self._saved = 0
 
     def load(self) -> Bytes | None:
@@ -153,7 +154,8 @@ def train_together(plan: Plan, workers: int, checkpoints: str | None) -> Trained
     from ray.train.torch import TorchTrainer
 
     path = None if checkpoints is None else str(Path(checkpoints) / "training.checkpoint")
-    kept = ray.remote(num_cpus=0)(Kept).remote(path, plan.about)
+    actor: Any = ray.remote(num_cpus=0)(Kept)
+    kept = actor.remote(path, plan.about)
     on_gpu = plan.job.device.type == "cuda"
     with tempfile.TemporaryDirectory() as folder:
         trainer = TorchTrainer(

@@ -6,7 +6,7 @@ import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
@@ -96,7 +96,7 @@ def fit_streamed(
     model.feature_names_in_, model.n_features_in_ = np.array(names, dtype=object), len(names)
     model.n_iter_ = max(learned.epochs)
     calibrating = replace(rows.reader, only=_Calibrates(rows))
-    model = calibrate_on(model, source, calibrating)
+    model = cast("IntervalRegressor", calibrate_on(model, source, calibrating))
     said = f"{size} workers trained together. No process held all rows. {NOT_LOOKED}"
     if some.share < 1:
         said += (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -109,7 +109,7 @@ class RowStream:
             yield self.encoder.encode(block.table), y, self.part.rows.split.folds(block.prints, self.folds)
 
 
-def _batches(held: Sequence[Lot], size: int, random: np.random.Generator) -> Iterator[Lot]:
+def _batches(held: Sequence[Lot], size: int, random: np.random.Generator) -> Generator[Lot, None, list[Lot]]:
     """Yield batches of rows in a random order, and return those that are too few for one."""
     if not held:
         return []
