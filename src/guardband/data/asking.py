@@ -294,6 +294,47 @@ class AskPlaces:
         return part
 
 
+@dataclass(frozen=True, eq=False)
+class Several:
+    """Stands for a question where several things are learnt of one column: they ask side by side.
+
+    The answer is a list of what each learns.
+    """
+
+    askings: tuple[Asking[Any], ...]
+
+    def of(self, column: Column) -> list[Any]:
+        """Return what is learnt of a column in memory."""
+        return [answered(asking, column) for asking in self.askings]
+
+    def added(self, one: Any, other: Any) -> Any:
+        """By passes ``AskEach`` is asked instead."""
+        raise NotImplementedError
+
+    def answer(self, part: list[Any]) -> list[Any]:
+        """Return it."""
+        return part
+
+
+@dataclass(frozen=True)
+class AskEach:
+    """Asks several questions."""
+
+    questions: tuple[Any, ...]
+
+    def of(self, column: Column) -> list[Any]:
+        """Return the parts of some rows."""
+        return [own.of(column) for own in self.questions]
+
+    def added(self, one: list[Any], other: list[Any]) -> list[Any]:
+        """Return the parts of both."""
+        return [own.added(*pair) for own, pair in zip(self.questions, zip(one, other, strict=True), strict=True)]
+
+    def answer(self, part: list[Any]) -> list[Any]:
+        """Return the answers."""
+        return [own.answer(each) for own, each in zip(self.questions, part, strict=True)]
+
+
 # ------------------------------------------------------------------------------------------------ answers
 
 
@@ -315,9 +356,8 @@ def replied(asking: Asking[T], reply: Callable[[Any], Any]) -> T:
 
 @dataclass
 class _Learner:
-    """One column's way through the passes: the question that is open, or what was learnt."""
+    """One way through the passes: the question that is open, or what was learnt."""
 
-    column: int
     asking: Asking[Any]
     question: Question | None = None
     learnt: Any = None
@@ -331,13 +371,14 @@ class _Learner:
 
 def in_passes(askings: Sequence[tuple[int, Asking[Any]]], over_all_rows: Pass) -> list[Any]:
     """Return what each asking learns of the column with its number, in as few passes as the longest of them needs."""
-    learners = [_Learner(column, _ranks_by_places(asking)) for column, asking in askings]
+    columns = [column for column, _ in askings]
+    learners = [_Learner(_without_memory(asking)) for _, asking in askings]
     for own in learners:
         own.go_on()
-    while waiting := [own for own in learners if own.question is not None]:
-        questions = [(own.column, own.question) for own in waiting if own.question is not None]
+    while waiting := [(i, own) for i, own in zip(columns, learners, strict=True) if own.question is not None]:
+        questions = [(i, own.question) for i, own in waiting if own.question is not None]
         parts = over_all_rows(questions)
-        for own, (_, question), part in zip(waiting, questions, parts, strict=True):
+        for (_, own), (_, question), part in zip(waiting, questions, parts, strict=True):
             own.go_on(question.answer(part))
     return [own.learnt for own in learners]
 
@@ -353,19 +394,33 @@ def added(questions: Sequence[tuple[int, Question]], parts: Sequence[Sequence[An
     return [reduce(question.added, own) for (_, question), own in zip(questions, each, strict=True)]
 
 
-def _ranks_by_places(asking: Asking[T]) -> Asking[T]:
-    """Ask the same, with places in place of ranks: no process has all values."""
+def _without_memory(asking: Asking[T]) -> Asking[T]:
+    """Ask the same, with places in place of ranks, since no process has all values, and several things side by side."""
     try:
         question = next(asking)
         while True:
+            reply: Any
             if isinstance(question, AskRanks):
-                reply: Any = yield from _places(question)
+                reply = yield from _places(question)
+            elif isinstance(question, Several):
+                reply = yield from _side_by_side(question.askings)
             else:
                 reply = yield question
             question = asking.send(reply)
     except StopIteration as end:
         learnt: T = end.value
         return learnt
+
+
+def _side_by_side(askings: Sequence[Asking[Any]]) -> Asking[list[Any]]:
+    learners = [_Learner(_without_memory(asking)) for asking in askings]
+    for own in learners:
+        own.go_on()
+    while waiting := [own for own in learners if own.question is not None]:
+        answers = yield AskEach(tuple(own.question for own in waiting))
+        for own, answer in zip(waiting, answers, strict=True):
+            own.go_on(answer)
+    return [own.learnt for own in learners]
 
 
 def _places(question: AskRanks) -> Asking[Array]:

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from guardband.data.asking import PLAIN, Asking, AskMean, AskRanks, AskSpread, Spread, View, answered
+from guardband.data.asking import PLAIN, Asking, AskMean, AskRanks, AskSpread, Several, Spread, View, answered
 from guardband.data.kinds import Kind
 from guardband.data.order_statistics import between, middle_ranks, ranks_around
 from guardband.data.table import Column, categories_from, numbers_from
@@ -271,11 +271,8 @@ class DateCode:
             times = yield AskSpread(View("time"))
             turns += ["time"] if times.range else []
             turns += [turn for turn, span in SPANS.items() if spread.range >= span]
-        parts = []
-        for turn in turns:
-            code = yield from number.asks("number", View(turn))
-            parts.append((turn, code))
-        return cls(tuple(parts))
+        parts = yield Several(tuple(number.asks("number", View(turn)) for turn in turns))
+        return cls(tuple(zip(turns, parts, strict=True)))
 
     def read(self, column: Column) -> Array:
         """Return the days since 1970, NaN for missing."""

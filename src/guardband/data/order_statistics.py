@@ -18,10 +18,10 @@ Array = NDArray[np.float64]
 Keys = NDArray[np.uint64]
 
 CELLS, FEWEST_CELLS = 2048, 16
-"""Cells of all intervals of one search in a pass, and the fewest of each: a part of a pass stays below 32 KB."""
+"""Cells of all intervals of one search in a pass, and the fewest of each: what a worker tells stays below 64 KB."""
 KEPT = 512
 """An interval with at most so many values gives them all."""
-SIGN = np.uint64(1 << 63)
+SIGN, LARGEST = np.uint64(1 << 63), np.uint64(2**64 - 1)
 
 
 def keys_of(values: Array) -> Keys:
@@ -79,48 +79,67 @@ class Interval:
 
 
 @dataclass(frozen=True, eq=False)
-class Places:
-    """For each interval, how many values lie in each of its cells, or all its keys."""
+class Cells:
+    """How many values lie in each cell of an interval, and the first and the last key there."""
 
-    each: tuple[NDArray[np.int64] | Keys, ...]
+    counts: NDArray[np.int64]
+    first: Keys
+    last: Keys
+
+    @classmethod
+    def of(cls, keys: Keys, own: Interval) -> Cells:
+        """Return it for keys in order."""
+        start = int(np.searchsorted(keys, np.uint64(own.first)))
+        ends = start + np.searchsorted(keys[start:], own.edges(), side="right")
+        counts = np.diff(ends, prepend=start)
+        some = np.flatnonzero(counts)
+        first, last = np.full(len(ends), LARGEST), np.zeros(len(ends), dtype=np.uint64)
+        first[some], last[some] = keys[ends[some] - counts[some]], keys[ends[some] - 1]
+        return cls(counts.astype(np.int64), first, last)
+
+    def __add__(self, other: Cells) -> Cells:
+        first, last = np.minimum(self.first, other.first), np.maximum(self.last, other.last)
+        return Cells(self.counts + other.counts, first, last)
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """For each interval what lies in its cells, or all its keys."""
+
+    each: tuple[Cells | Keys, ...]
 
     @classmethod
     def of(cls, keys: Keys, intervals: Sequence[Interval]) -> Places:
         """Return it for some values."""
         keys = np.sort(keys)
-        return cls(tuple(_places(keys, own) for own in intervals))
+        return cls(tuple(_inside(keys, own) if own.gives_all else Cells.of(keys, own) for own in intervals))
 
     def __add__(self, other: Places) -> Places:
-        pairs = zip(self.each, other.each, strict=True)
-        return Places(tuple(_added(one, more) for one, more in pairs))
+        return Places(tuple(_added(one, more) for one, more in zip(self.each, other.each, strict=True)))
 
 
-def _places(keys: Keys, own: Interval) -> NDArray[np.int64] | Keys:
-    start = int(np.searchsorted(keys, np.uint64(own.first)))
-    if own.gives_all:
-        return keys[start : np.searchsorted(keys, np.uint64(own.last), side="right")]
-    ends = np.searchsorted(keys[start:], own.edges(), side="right").astype(np.int64)
-    return np.diff(ends, prepend=0)
+def _inside(keys: Keys, own: Interval) -> Keys:
+    return keys[np.searchsorted(keys, np.uint64(own.first)) : np.searchsorted(keys, np.uint64(own.last), side="right")]
 
 
-def _added(one: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
-    return np.concatenate([one, other]) if one.dtype == np.uint64 else one + other
+def _added(one: Cells | Keys, other: Any) -> Cells | Keys:
+    return one + other if isinstance(one, Cells) else np.concatenate([one, other])
 
 
 def narrowed(intervals: Sequence[Interval], places: Places) -> list[Interval]:
     """Return the intervals that hold the same ranks, each a cell of one, or with its keys."""
     found: list[Interval] = []
     for own, known in zip(intervals, places.each, strict=True):
-        if own.gives_all:
-            found.append(replace(own, kept=np.sort(known).astype(np.uint64)))
+        if not isinstance(known, Cells):
+            found.append(replace(own, kept=np.sort(known)))
             continue
-        ends, up_to = own.edges().tolist(), own.before + np.cumsum(known)
+        up_to = own.before + np.cumsum(known.counts)
         where = np.searchsorted(up_to, own.ranks, side="right")
         for cell in np.unique(where).tolist():
-            first = ends[cell - 1] + 1 if cell else own.first
-            count = int(known[cell])
+            count = int(known.counts[cell])
             ranks = tuple(rank for rank, at in zip(own.ranks, where, strict=True) if at == cell)
-            found.append(Interval(first, ends[cell], int(up_to[cell]) - count, count, ranks))
+            ends = int(known.first[cell]), int(known.last[cell])
+            found.append(Interval(*ends, int(up_to[cell]) - count, count, ranks))
     cells = max(FEWEST_CELLS, CELLS // max(1, len(found)))
     return [replace(own, cells=cells) for own in found]
 
