@@ -187,9 +187,7 @@ def calibrate(
         from guardband.cli.calibrate_ray import calibrate_on_ray
 
         kept = KEEP_SCORES if keep_scores is None else keep_scores
-        rule, rows = calibrate_on_ray(
-            rule, files, columns, target[0], groups, known, kept, skip_corrupt, ray, speaker
-        )
+        rule, rows = calibrate_on_ray(rule, files, columns, target[0], groups, known, kept, skip_corrupt, ray, speaker)
         _finish(rule, rows, output, speaker, verbose)
         return
     rows = read_bands(disk, columns, target[0], keys, groups, known, weights, speaker)

@@ -62,7 +62,13 @@ class Folder:
 
 
 def predict_on_ray(
-    files: Files, model_bytes: bytes, writer: PartWriter, folder: Path, skip_corrupt: bool, address: str, speaker: Speaker
+    files: Files,
+    model_bytes: bytes,
+    writer: PartWriter,
+    folder: Path,
+    skip_corrupt: bool,
+    address: str,
+    speaker: Speaker,
 ) -> Folder:
     """Write a folder of files with intervals; what an earlier run finished is left as it is."""
     from guardband.ray.cluster import connected
@@ -80,9 +86,7 @@ def predict_on_ray(
         held.__enter__()
     try:
         with speaker.progress("Predicting", len(files.parts)) as advance:
-            done = score_files(
-                files, folder, writer, writer.ending, plan, skip_corrupt, lambda done, of: advance(done)
-            )
+            done = score_files(files, folder, writer, writer.ending, plan, skip_corrupt, lambda done, of: advance(done))
     finally:
         held.__exit__(None, None, None)
     found = sum((_restored(own["unlike"], i) for i, own in enumerate(done.said)), Unlike())
