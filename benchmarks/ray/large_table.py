@@ -95,9 +95,8 @@ def main():
     parser.add_argument("--max-epochs", type=int, default=3)
     parser.add_argument("--folder", default=None, help="where files are written, and left")
     asked = parser.parse_args()
-    import ray
-
     import guardband as gb
+    import ray
 
     with tempfile.TemporaryDirectory() as temporary:
         folder = asked.folder or temporary

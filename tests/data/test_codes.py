@@ -9,7 +9,7 @@ import torch
 
 import guardband as gb
 from guardband.data.asking import answered
-from guardband.data.codes import DateCode, IndexCode, LongTailCode, NumberCode, RobustCode
+from guardband.data.codes import DateCode, LongTailCode, NumberCode, RobustCode
 from guardband.data.encoder import TableEncoder, asks_code
 from guardband.data.table import read_table
 from guardband.data.turns import YEAR, turned

@@ -7,7 +7,7 @@ from pathlib import Path
 import typer
 
 from guardband.cli.console import Speaker
-from guardband.cli.fit_on_ray import Checkpoints, MemoryLimit, fit_on_ray, refuse_on_ray
+from guardband.cli.fit_on_ray import fit_on_ray, refuse_on_ray
 from guardband.cli.fit_options import (
     Calibration,
     Check,
@@ -50,7 +50,6 @@ from guardband.cli.options import (
     Device,
     Json,
     Quiet,
-    Ray,
     SheetName,
     Title,
     Unit,
@@ -63,6 +62,7 @@ from guardband.cli.options import (
     tails_in,
 )
 from guardband.cli.paths import ENDING, need_writable
+from guardband.cli.ray_options import Checkpoints, MemoryLimit, OnRay, need_ray
 from guardband.words import visible
 
 CHECK = 0.1
@@ -109,7 +109,7 @@ def fit(
     integer: Integer = None,
     seed: Seed = 0,
     device: Device = "auto",
-    ray: Ray = None,
+    ray: OnRay = None,
     memory: MemoryLimit = None,
     checkpoints: Checkpoints = None,
     output: ModelOutput = None,
@@ -201,6 +201,7 @@ def fit(
         raise ValueError(f"--target names {target[0]!r} twice. Name each target once.")
     if each_target and len(target) == 1:
         raise ValueError("--each-target is about several targets. Repeat --target, or remove --each-target.")
+    need_ray(ray, skip_corrupt=False)
     if ray is None:
         for option, given in (("--memory-limit", memory), ("--checkpoints", checkpoints)):
             if given is not None:

@@ -3,37 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from guardband.cli.console import Speaker
-from guardband.cli.help import TRAINING
 
 if TYPE_CHECKING:
     from guardband.doors.table import IntervalRegressor
 
 GIB = 2**30
-MemoryLimit = Annotated[
-    float | None,
-    typer.Option(
-        "--memory-limit",
-        metavar="GIB",
-        min=0,
-        help="With --ray: how many GiB of rows one process may hold. A lower limit trains without gathering the rows.",
-        show_default="half of the memory",
-        rich_help_panel=TRAINING,
-    ),
-]
-Checkpoints = Annotated[
-    Path | None,
-    typer.Option(
-        "--checkpoints",
-        metavar="FOLDER",
-        help="With --ray: a folder that all machines see. A stopped fit continues from there.",
-        rich_help_panel=TRAINING,
-    ),
-]
 
 
 def refuse_on_ray(*, several: bool, crossed: bool, **given: Any) -> None:

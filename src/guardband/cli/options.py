@@ -35,15 +35,6 @@ Device = Annotated[
         rich_help_panel=TRAINING,
     ),
 ]
-Ray = Annotated[
-    str | None,
-    typer.Option(
-        "--ray",
-        metavar="ADDRESS",
-        help="Work on Ray, for tables of many files. local starts it on this machine; an address joins a cluster.",
-        rich_help_panel=TRAINING,
-    ),
-]
 SheetName = Annotated[
     str | None,
     typer.Option(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -39,6 +40,27 @@ KeepScores = Annotated[
         "cannot be asked for other levels.",
         show_default="1,048,576",
         rich_help_panel=OUTPUT,
+    ),
+]
+MemoryLimit = Annotated[
+    float | None,
+    typer.Option(
+        "--memory-limit",
+        metavar="GIB",
+        min=0,
+        help="With --ray: how many GiB of rows one process may hold. If the rows need more, all workers train together "
+        "and none holds them all.",
+        show_default="half of the memory",
+        rich_help_panel=TRAINING,
+    ),
+]
+Checkpoints = Annotated[
+    Path | None,
+    typer.Option(
+        "--checkpoints",
+        metavar="FOLDER",
+        help="With --ray: a folder that all machines see. If you give a stopped command again, training goes on.",
+        rich_help_panel=TRAINING,
     ),
 ]
 

@@ -12,7 +12,8 @@ import typer
 
 from guardband.cli.console import Speaker
 from guardband.cli.help import DATA, OUTPUT, TRAINING
-from guardband.cli.options import LARGEST_SEED, Device, Ray
+from guardband.cli.options import LARGEST_SEED, Device
+from guardband.cli.ray_options import OnRay, need_ray
 from guardband.cli.status import STATUS
 
 
@@ -75,7 +76,7 @@ def reproduce(
             metavar="NUMBER", min=1, help="How many processes to run at the same time.", rich_help_panel=TRAINING
         ),
     ] = 1,
-    ray: Ray = None,
+    ray: OnRay = None,
     output: Annotated[
         Path,
         typer.Option("--output", "-o", metavar="FOLDER", help="Folder for the results.", rich_help_panel=OUTPUT),
@@ -91,6 +92,7 @@ def reproduce(
     `guardband reproduce simulation --quick -o reproduction`
     """
     speaker = Speaker()
+    need_ray(ray, skip_corrupt=False)
     if ray is not None and jobs > 1:
         raise ValueError("--ray and --jobs exclude each other. Remove --jobs.")
     speaker.step("Loading PyTorch")

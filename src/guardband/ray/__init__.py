@@ -11,11 +11,13 @@ if TYPE_CHECKING:
     from guardband.ray.calibrating import calibrate as calibrate
     from guardband.ray.cluster import connect as connect
     from guardband.ray.fitting import fit as fit
+    from guardband.ray.judging import audit as audit
     from guardband.ray.scoring import predict as predict
     from guardband.ray.sources import read as read
 
 # A function must not have the name of its module: the module would take its place when it is loaded.
 _HOME = {
+    "audit": "guardband.ray.judging",
     "calibrate": "guardband.ray.calibrating",
     "connect": "guardband.ray.cluster",
     "fit": "guardband.ray.fitting",

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ray.data import Dataset
 
 KEEP_SCORES = 1 << 20
+MOST_NAMED = 5
 AHEAD = 4
 """So many pieces for each worker are under way at most."""
 
@@ -175,10 +176,10 @@ class _Calibration:
                 "harm. If rows were copied before the split, remove the copies and fit again.",
             )
         if self.skipped:
-            one = len(self.skipped) == 1
+            more = f" and {len(self.skipped) - MOST_NAMED:,} more" if len(self.skipped) > MOST_NAMED else ""
             notes += (
-                f"guardband left out what it could not read: {listed(self.skipped, 5)}. The promise is for rows like "
-                f"those of the other files only if {'this file is' if one else 'these files are'} like the others.",
+                f"guardband left out what it could not read: {'; '.join(self.skipped[:MOST_NAMED])}{more}. The promise "
+                "is about rows like those that it could read.",
             )
         counts = [own for own in self.told if own.n]
         keeps = self.n <= self.keep or not counts[0].keeps_rows

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -87,7 +88,9 @@ def _quieten_data() -> None:
     from ray.data import DataContext
 
     logging.getLogger("ray.data").setLevel(logging.ERROR)
-    context = DataContext.get_current()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of options that it sets itself
+        context = DataContext.get_current()
     context.enable_progress_bars = False
     # Blocks come back in the order of the files. Ray would otherwise pass them on as they get ready.
     context.execution_options.preserve_order = True

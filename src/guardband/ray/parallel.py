@@ -116,8 +116,9 @@ class SharedCheckpoint(Checkpoint):
 
     def load(self) -> dict[str, Any] | None:
         """Return the state that was saved last."""
-        import ray
         from torch import distributed
+
+        import ray
 
         given = [ray.get(self._kept.load.remote()) if self._rank == 0 else None]
         distributed.broadcast_object_list(given, src=0)
@@ -149,9 +150,10 @@ def train_together(plan: Plan, workers: int, checkpoints: str | None) -> Trained
     checkpoints : str or None
         A folder for the checkpoint, for another driver to go on from.
     """
-    import ray
     from ray.train import FailureConfig, RunConfig, ScalingConfig
     from ray.train.torch import TorchTrainer
+
+    import ray
 
     path = None if checkpoints is None else str(Path(checkpoints) / "training.checkpoint")
     actor: Any = ray.remote(num_cpus=0)(Kept)
@@ -172,8 +174,9 @@ def train_together(plan: Plan, workers: int, checkpoints: str | None) -> Trained
 
 def _work(config: dict[str, Any]) -> None:
     """Train in one of the processes."""
-    import ray
     import ray.train
+
+    import ray
 
     plan: Plan = config["plan"].get()
     (kept,) = config["kept"]
