@@ -88,6 +88,7 @@ def loaded():
 
 
 def main():
+    """Measure, and print the result."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--gib", type=float, default=1.0)
     parser.add_argument("--limit-mib", type=float, default=250.0)

@@ -1,6 +1,7 @@
 """Parts of a column of text say together what it is, as all its cells would at once."""
 
 from functools import reduce
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -28,5 +29,5 @@ def test_parts_add_up_to_the_kind_of_all_cells(name, decimal_comma):
     every = pa.array(CELLS[name], pa.string())
     for blocks in (1, 2, 5):
         ends = np.linspace(0, len(every), blocks + 1).astype(int).tolist()
-        parts = [KindOfPart.of(every[a:b], decimal_comma) for a, b in zip(ends, ends[1:], strict=False)]
+        parts = [KindOfPart.of(every[a:b], decimal_comma) for a, b in pairwise(ends)]
         assert reduce(lambda a, b: a + b, parts).kind == kind_of_text(every, decimal_comma)

@@ -67,8 +67,9 @@ class Interval:
     def edges(self) -> Keys:
         """Return the last key of each cell."""
         width = -(-(self.last - self.first + 1) // self.cells)
-        ends = [min(self.first + width * (i + 1) - 1, self.last) for i in range(self.cells)]
-        return np.array(ends, dtype=np.uint64)
+        # No key of a finite number is so large that this overflows.
+        ends = np.uint64(self.first - 1) + np.uint64(width) * np.arange(1, self.cells + 1, dtype=np.uint64)
+        return np.minimum(ends, np.uint64(self.last))
 
     def values(self) -> dict[int, float]:
         """Return the value of each rank, or the least that its interval can hold if that was not narrowed further."""

@@ -125,7 +125,7 @@ def kinds_in(source: Source, names: Sequence[str]) -> dict[str, Kind]:
     return {name: part.kind for name, part in zip(names, each, strict=True)}
 
 
-def over_pieces(source: Source, work: Any, given: Any) -> Iterator[Any]:
+def over_pieces(source: Source, work: Any, given: Any, own: Sequence[Any] | None = None) -> Iterator[Any]:
     """Yield what workers make of each piece, in order; what is wrong with one is raised here.
 
     Parameters
@@ -136,18 +136,23 @@ def over_pieces(source: Source, work: Any, given: Any) -> Iterator[Any]:
         Takes what is given and a piece.
     given : object
         What all workers need.
+    own : sequence, default None
+        What is needed for each piece besides.
     """
     shared, run = Shared(given), task(_guarded)
-    calls = (partial(run.remote, work, shared, piece) for piece in pieces_of(source))
+    calls = (
+        partial(run.remote, work, shared, piece, *(() if own is None else (own[i],)))
+        for i, piece in enumerate(pieces_of(source))
+    )
     for found in in_order(calls, AHEAD * workers()):
         if isinstance(found, Failed):
             raise found.error()
         yield found
 
 
-def _guarded(work: Any, shared: Shared, piece: Any) -> Any:
+def _guarded(work: Any, shared: Shared, piece: Any, *own: Any) -> Any:
     try:
-        return work(shared.get(), piece)
+        return work(shared.get(), piece, *own)
     except (ValueError, UnreadableError) as error:
         return Failed.of(error)
 

@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guardband.data.absurd import asks_absurd
-from guardband.data.asking import Asking, AskSpread, Question, added, in_passes, parts_of
+from guardband.data.asking import Asking, AskSpread, Question, added, in_passes
 from guardband.data.codes import asks_center_and_scale
 from guardband.data.encoder import TableEncoder, asks_code
 from guardband.data.few_values import asks_remarks
 from guardband.data.fingerprint import Prints, input_prints, with_target
 from guardband.data.learning_scale import LearningScale
 from guardband.data.reference import NumberSummary, Reference, asks_summary
-from guardband.data.table import Column, refuse_huge
+from guardband.data.table import Column, read_table, refuse_huge
 from guardband.data.target import Target
 from guardband.data.unlike import Seen, asks_seen
 from guardband.data.whole_numbers import LARGEST_WHOLE, is_whole
@@ -84,11 +84,20 @@ class TrainingPart:
             What to read.
         """
         for own in self.rows.blocks(piece):
-            training = ~self.rows.split.calibrates(own.prints)
-            work = self.target.to_work(own.y)
-            kept = np.flatnonzero(training & (np.abs(work / 2 - self.median) < self.furthest))
+            kept = np.flatnonzero(self.trains(own))
             if len(kept):
-                yield _taken(own, kept), work[kept]
+                yield _taken(own, kept), self.target.to_work(own.y[kept])
+
+    def trains(self, block: Block) -> NDArray[np.bool_]:
+        """Return which rows of a block train.
+
+        Parameters
+        ----------
+        block : Block
+            Some rows.
+        """
+        distance = np.abs(self.target.to_work(block.y) / 2 - self.median)
+        return ~self.rows.split.calibrates(block.prints) & (distance < self.furthest)
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,26 +186,31 @@ def survey(source: Source, rows: LearningRows, counted: Counted, target: Target,
     part = TrainingPart(rows, target)
     kinds, names = rows.kinds, tuple(rows.reader.kinds)
     y, work = len(kinds), len(kinds) + 1  # the numbers of two more columns
-    askings: list[tuple[int, Asking[Any]]] = []
-    for i, (name, kind) in enumerate(zip(names, kinds, strict=True)):
-        askings += [(i, asks_code(kind, robust)), (i, asks_summary(name, kind)), (i, asks_seen(kind))]
+
+    def askings() -> list[tuple[int, Asking[Any]]]:
+        out: list[tuple[int, Asking[Any]]] = []
+        for i, (name, kind) in enumerate(zip(names, kinds, strict=True)):
+            out += [(i, asks_code(kind, robust)), (i, asks_summary(name, kind)), (i, asks_seen(kind))]
+        return out
 
     def of_target() -> list[tuple[int, Asking[Any]]]:
         scales = LearningScale.asks(several=target.quantiles)
         return [(y, NumberSummary.asks("response")), (y, asks_remarks()), (work, scales), (work, _asks_constant())]
 
-    first = in_passes([(work, asks_absurd())], _Passes(source, part))
-    ((median, furthest),) = first
+    # Absurd targets are rare: all is learnt beside looking for them, and again without them if there are any.
+    learnt = in_passes([*askings(), *of_target(), (work, asks_absurd())], _Passes(source, part))
+    median, furthest = learnt.pop()
     left_out = 0
     if furthest < np.inf:
         part = replace(part, median=median, furthest=furthest)
-        left_out = counted.training - sum(over_pieces(source, _rows_of, part))
+        passes = _Passes(source, part)
+        left_out = counted.training - passes.n
         warn(
             f"{left_out:,} of {counted.training:,} training targets are far beyond all others, and guardband does not "
             "train on them. If they are wrong, correct or remove the rows. If they are right, use a target_transform.",
             TargetWarning,
         )
-    learnt = in_passes(askings + of_target(), _Passes(source, part))
+        learnt = in_passes([*askings(), *of_target()], passes)
     each, (response, remarks, scales, is_constant) = learnt[:-4], learnt[-4:]
     if is_constant:
         warn(
@@ -260,18 +274,25 @@ def sample(source: Source, found: Surveyed) -> Sample:
 
 
 class _Passes:
-    """Answers rounds of questions by passes over all training rows."""
+    """Answers rounds of questions by passes over all training rows: after the first, only over columns asked about."""
 
     def __init__(self, source: Source, part: TrainingPart) -> None:
         self._source, self._part = source, part
+        masks = list(over_pieces(source, _masked, part))
+        self.n = sum(own for own, _ in masks)
+        if not self.n:
+            raise ValueError("No row trains, as their hashes say. Add rows, or lower calibration_size.")
+        self._masks = [reference for _, (reference,) in masks]
 
     def __call__(self, questions: Sequence[tuple[int, Question]]) -> Sequence[Any]:
         total: list[Any] | None = None
-        for own in over_pieces(self._source, _answers, (self._part, questions)):
+        kinds = list(self._part.rows.reader.kinds.items())
+        asked = dict(kinds[i] for i in sorted({i for i, _ in questions}) if i < len(kinds))
+        given = replace(self._part.rows.reader, kinds=asked), [name for name, _ in kinds], self._part.target, questions
+        for own in over_pieces(self._source, _answers, given, self._masks):
             if own is not None:
                 total = own if total is None else added(questions, [total, own])
-        if total is None:
-            raise ValueError("No row trains, as their hashes say. Add rows, or lower calibration_size.")
+        assert total is not None
         return total
 
 
@@ -298,18 +319,34 @@ def _counted(given: Any, piece: Any) -> Counted | None:
     return total
 
 
-def _answers(given: Any, piece: Any) -> list[Any] | None:
-    part, questions = given
+def _masked(part: TrainingPart, piece: Any) -> tuple[int, list[Any]]:
+    """Return how many rows of a piece train, and where it is kept which ones do, a bit for each row."""
+    import ray
+
+    n, masks = 0, []
+    for own in part.rows.blocks(piece):
+        kept = part.trains(own)
+        n += int(kept.sum())
+        masks.append(np.packbits(kept))
+    return n, [ray.put(masks)]
+
+
+def _answers(given: Any, piece: Any, masks: Sequence[NDArray[np.uint8]]) -> list[Any] | None:
+    reader, names, target, questions = given
     total: list[Any] | None = None
-    for own, work in part.blocks(piece):
-        columns = (*own.table.columns, Column("response", own.y), Column("work", work))
-        parts = parts_of(questions, columns)
+    blocks = ((X, y) for X, y, _ in reader.rows(piece) if len(y))
+    for (X, y), bits in zip(blocks, masks, strict=True):
+        kept = np.flatnonzero(np.unpackbits(bits, count=len(y)))
+        if not len(kept):
+            continue
+        columns: dict[int, Column] = {len(names): Column("response", y[kept])}
+        columns[len(names) + 1] = Column("work", target.to_work(y[kept]))
+        if reader.kinds:
+            table = read_table(X).read_as(tuple(reader.kinds.values())).take(kept)
+            columns |= {names.index(column.name): column for column in table.columns}
+        parts = [question.of(columns[i]) for i, question in questions]
         total = parts if total is None else added(questions, [total, parts])
     return total
-
-
-def _rows_of(part: TrainingPart, piece: Any) -> int:
-    return sum(own.n for own, _ in part.blocks(piece))
 
 
 def _sampled(given: Any, piece: Any) -> tuple[Any, Array, Prints, Prints]:
