@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import tempfile
+import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from torch import Tensor
 
 from guardband.ray.cluster import RETRIES, Shared
 from guardband.ray.streams import RowStream, StoppingRows, Tap, TrainingStream
-from guardband.training.checkpoint import Checkpoint
+from guardband.training.checkpoint import SECONDS_BETWEEN, Checkpoint
 from guardband.training.job import Job, Trained
 from guardband.training.shared import Together
 
@@ -38,6 +39,8 @@ class Plan:
         Whether folds stop the copies.
     about : str
         What the fit is of: checkpoints of another one are not used.
+    every : float, default 30.0
+        After so many seconds there is a checkpoint again.
     """
 
     job: Job
@@ -46,6 +49,7 @@ class Plan:
     batches: int
     stops: bool
     about: str
+    every: float = SECONDS_BETWEEN
 
 
 class AllReduce(Together):
@@ -108,11 +112,13 @@ class SharedCheckpoint(Checkpoint):
         Where the checkpoint is.
     rank : int
         The number of this process.
+    every : float
+        After so many seconds it is due again.
     """
 
-    def __init__(self, kept: Any, rank: int) -> None:
+    def __init__(self, kept: Any, rank: int, every: float) -> None:
         super().__init__()
-        self._kept, self._rank = kept, rank
+        self._kept, self._rank, self._every = kept, rank, every
 
     def load(self) -> dict[str, Any] | None:
         """Return the state that was saved last."""
@@ -129,13 +135,17 @@ class SharedCheckpoint(Checkpoint):
         """Whether this process saves."""
         return self._rank == 0
 
+    def due(self) -> bool:
+        """Whether it is time to save again."""
+        return self.wanted and time.monotonic() - self._written >= self._every
+
     def save(self, state: dict[str, Any]) -> None:
         """Save a state in place of the last one."""
         import ray
 
         if self._rank == 0:
             ray.get(self._kept.save.remote(_packed(state)))
-            self._written = _now()
+            self._written = time.monotonic()
 
 
 def train_together(plan: Plan, workers: int, checkpoints: str | None) -> Trained:
@@ -188,7 +198,7 @@ def _work(config: dict[str, Any]) -> None:
     batch = -(-plan.job.recipe.batch_size // size)
     loader = TrainingStream(Tap(own, batch), plan.batches, plan.copies, device, plan.stops)
     held_out = StoppingRows.of(own, plan.copies, 4 * plan.job.recipe.batch_size, device) if plan.stops else None
-    checkpoint = SharedCheckpoint(kept, rank)
+    checkpoint = SharedCheckpoint(kept, rank, plan.every)
     job = replace(plan.job, loader=loader, held_out=held_out, together=AllReduce(), checkpoint=checkpoint)
     trained = job.train()
     if rank == 0:
@@ -204,9 +214,3 @@ def _packed(state: Any) -> Bytes:
 
 def _unpacked(packed: Bytes) -> Any:
     return torch.load(io.BytesIO(packed), map_location="cpu", weights_only=True)
-
-
-def _now() -> float:
-    import time
-
-    return time.monotonic()
