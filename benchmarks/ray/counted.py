@@ -25,12 +25,14 @@ BLOCK = 1 << 20
 
 
 def drawn(seed, n):
+    """Return scores, and what is told of them."""
     scores = np.random.default_rng(seed).exponential(size=n)
     block = {"score": scores}
     return Held.of(block, 0), block
 
 
 def around(reference, threshold):
+    """Return how many scores are below a threshold, and how many are not above it."""
     import ray
 
     (own,) = reference
@@ -39,6 +41,7 @@ def around(reference, threshold):
 
 
 def main() -> None:
+    """Measure, and print the figures."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--scores", type=int, default=10**8)
     parser.add_argument("--workers", type=int, default=2)

@@ -56,7 +56,7 @@ def count_overlap(prints: Prints, training: Prints) -> int:
 
 
 def smallest_prints(prints: Prints, most: int) -> Prints:
-    """Return the smallest of different fingerprints, in order: they are a sample that does not depend on the rows' order.
+    """Return the smallest of different fingerprints, in order: a sample, whatever the order of the rows.
 
     The smallest of several sets together are among the smallest of each.
     """
