@@ -37,6 +37,7 @@ pytestmark = [
 ]
 SIZES = (40_000, 3, 33_000)
 PART_ROWS = 1 << 15
+SEED_OF_LAST = SIZES[-1], 12
 
 
 @pytest.fixture(scope="module")
@@ -349,5 +350,11 @@ def test_the_verdict_on_counts_is_that_on_all_rows(options, fitted, whole, tmp_p
         np.testing.assert_allclose(found.mean_width, wanted.mean_width, rtol=1e-12)
 
 
-def test_rows_that_calibrated_the_model_cannot_judge_it(model, files):
-    assert gb.ray.audit(model, files, target="y").verdict == "cannot judge"
+@pytest.mark.parametrize("keep_scores", [100, 1 << 20])
+def test_rows_that_calibrated_the_model_cannot_judge_it(keep_scores, fitted, files, tmp_path):
+    own = gb.ray.calibrate(fitted(), files, target="y", keep_scores=keep_scores)
+    own.save(tmp_path / "m.guardband")
+    for model in (own, gb.load(tmp_path / "m.guardband")):
+        assert gb.ray.audit(model, files, target="y").verdict == "cannot judge"
+        assert model.audit(frame(rows := table(*SEED_OF_LAST)), np.array(rows["y"])).verdict == "cannot judge"
+        assert model.audit(frame(rows := table(3000, 77)), np.array(rows["y"])).verdict == "consistent"

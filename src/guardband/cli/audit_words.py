@@ -86,14 +86,11 @@ def _tell_levels(levels: list[Entries], speaker: Speaker, every: bool) -> None:
                 what = "Width of the intervals" if side == "both" else f"Distance of the {side} bounds"
                 speaker.tell(f"{what}: {mean} on average.")
             elif side == "both":
-                speaker.tell(
-                    f"Width of the intervals: {mean} on average; half of them are narrower than {plain_number(own['median_width'])}."
-                )
+                median = plain_number(own["median_width"])
+                speaker.tell(f"Width of the intervals: {mean} on average; half of them are narrower than {median}.")
             else:
-                what = f"Distance of the {side} bounds from the predictions"
-                speaker.tell(
-                    f"{what}: {mean} on average; half of them are nearer than {plain_number(own['median_width'])}."
-                )
+                what, median = f"Distance of the {side} bounds from the predictions", plain_number(own["median_width"])
+                speaker.tell(f"{what}: {mean} on average; half of them are nearer than {median}.")
         return
     tests = ("exact test",) if every else ()
     columns = ("level", "rows", "inside", "share", "expected", *tests, "mean width")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +12,12 @@ import numpy as np
 
 from guardband.calibration.counted import CountedSummary, Remembered
 from guardband.calibration.summary import Array, Summary
-from guardband.data.fingerprint import Prints, allowed_overlap, count_overlap, repeats_in_words
+from guardband.data.fingerprint import Prints, allowed_overlap, count_overlap, repeats_in_words, smallest_prints
 from guardband.doors.bands import BandCalibrator
 from guardband.doors.table_model import TableModel
 from guardband.exceptions import MissingTargetWarning, OverlapError, RepeatedRowsWarning, warn
 from guardband.ray.cluster import Failed, Shared, connect, in_order, task, workers
-from guardband.ray.models import Asked, RuleAsked, TableAsked
+from guardband.ray.models import NONE, Asked, RuleAsked, TableAsked
 from guardband.ray.pieces import Reader, Source, name_of, names_of, pieces_of, source_of
 from guardband.ray.sources import Files
 from guardband.ray.spread import Held, Spread
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from ray.data import Dataset
 
 KEEP_SCORES = 1 << 20
+SAMPLE = 1 << 14
+"""So many fingerprints are kept of rows that are only counted: an audit knows such rows again."""
 MOST_NAMED = 5
 AHEAD = 4
 """So many pieces for each worker are under way at most."""
@@ -52,6 +54,8 @@ class Told:
         How many rows also occur among the training rows.
     is_whole : bool
         Whether all true values are whole numbers.
+    smallest : array
+        The smallest of the rows' fingerprints.
     """
 
     held: Held | None
@@ -61,6 +65,7 @@ class Told:
     missing: int
     known: int
     is_whole: bool
+    smallest: Prints
 
 
 def calibrate(
@@ -137,6 +142,7 @@ class _Calibration:
         self.told: list[Told] = []
         self.blocks: list[Any] = []
         self.prints: list[Any] = []
+        self.sample: Prints = NONE
         calls = (partial(_begun, run, shared, piece) for piece in pieces_of(source))
         for told, block, prints, piece in in_order(calls, AHEAD * workers()):
             if isinstance(told, Failed):
@@ -144,10 +150,13 @@ class _Calibration:
                     raise told.error()
                 self.skipped.append(name_of(piece))
             elif told.n or told.missing:
-                self.told.append(told)
+                self.told.append(replace(told, smallest=NONE))
+                self.sample = smallest_prints(np.concatenate([self.sample, told.smallest]), SAMPLE)
                 if told.n:
                     self.blocks.append(block)
                     self.prints.append(prints)
+                if self.n > keep and told.held is not None:
+                    self.prints.clear()  # which nobody will ask for
 
     @property
     def n(self) -> int:
@@ -190,11 +199,11 @@ class _Calibration:
             )
         if not keeps:
             notes += (
-                f"The {self.n:,} calibration rows were counted in parts. guardband keeps no fingerprints of them, and "
-                "did not look for repeated rows.",
+                f"The {self.n:,} calibration rows were counted in parts. guardband keeps the fingerprints of "
+                f"{len(self.sample):,} of them, and did not look for repeated rows.",
             )
-        prints = self._prints() if keeps else np.empty(0, dtype=np.uint64)
-        if (again := repeats_in_words(prints)) is not None:
+        prints = self._prints() if keeps else self.sample
+        if keeps and (again := repeats_in_words(prints)) is not None:
             warn(again, RepeatedRowsWarning)
         is_whole = all(own.is_whole for own in self.told)
         return self.asked.finished(self._summary(keeps), notes, prints, is_whole)
@@ -245,7 +254,11 @@ def _summarised(shared: Shared, piece: Any) -> tuple[Told | Failed, dict[str, Ar
     except ValueError as error:
         return Failed.of(error), {}, None
     if total is None:
-        return Told(None, False, 0, {}, missing, 0, True), {}, None
+        return Told(None, False, 0, {}, missing, 0, True, NONE), {}, None
     block = dict(total.joined().blocks[0]) if total.blocks else {}
     held = Held.of(block, asked.groups) if asked.can_count and block else None
-    return Told(held, bool(block), total.n, dict(total.totals), missing, known, is_whole), block, np.concatenate(prints)
+    every = np.concatenate(prints)
+    told = Told(
+        held, bool(block), total.n, dict(total.totals), missing, known, is_whole, smallest_prints(every, SAMPLE)
+    )
+    return told, block, every
