@@ -15,6 +15,10 @@ from pyarrow import parquet
 import guardband as gb
 from guardband.data.hash_split import HashSplit
 from guardband.data.table import read_table
+from guardband.experiments.reproduce.cells import Cell
+from guardband.experiments.reproduce.folder import Folder
+from guardband.experiments.reproduce.run import run
+from guardband.experiments.reproduce.setting import CONF_NN, QREG_UN, Setting
 from guardband.learning.options import FitOptions
 from guardband.learning.training_rows import TrainingRows
 from guardband.ray.gathered import PRINT, Y, in_order
@@ -203,3 +207,16 @@ def test_rows_that_no_process_may_hold_train_on_all_workers_and_go_on_when_one_d
 def test_what_a_fit_on_ray_cannot_do_is_said_in_one_sentence(files, options, words):
     with pytest.raises(ValueError, match=words):
         gb.ray.fit(files, target="y", **(OPTIONS | options))
+
+
+def test_cells_of_an_experiment_give_what_they_give_here(tmp_path):
+    setting = Setting("tuned", (8,), (CONF_NN, QREG_UN), max_epochs=2, batch_size=100)
+    cells = [Cell("simulation", replace(setting, name=name), (0,), 300, 200) for name in ("one", "two")]
+    numbers = []
+    for name, cluster in (("here", None), ("there", "auto")):
+        folder = Folder(tmp_path / name)
+        folder.open({"seed": 7}, {"command": "here"})
+        run(cells, folder, seed=7, device="cpu", verbose=False, cluster=cluster)
+        assert all(folder.is_done(cell) for cell in cells)
+        numbers.append(folder.tables()["results"].drop(columns="seconds"))
+    np.testing.assert_array_equal(numbers[0], numbers[1])
