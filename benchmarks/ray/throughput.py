@@ -2,9 +2,9 @@
 
     python benchmarks/ray/throughput.py -o FOLDER [--rows 4000000] [--rounds 3] [--only predict,calibrate]
 
-Every round runs all three once, in turn. A cluster is warm before the clock starts: each worker has read a part. Besides
-the wall clock it prints seconds of processors, because other work on the machine does not change those as much: two
-workers on two free cores need half the processor seconds that both use together, if neither waits for the other.
+Every round runs all three once, in turn. A cluster is warm before the clock starts, as each worker has read a part.
+Besides the wall clock it prints seconds of processors, because other work on the machine does not change those as much:
+two workers on two free cores need half the processor seconds that both use together, if neither waits for the other.
 """
 
 from __future__ import annotations
@@ -54,7 +54,6 @@ def make(folder: Path, rows: int) -> None:
 def start(workers: int) -> None:
     """Start Ray with so many workers."""
     import ray
-
     from guardband.ray.cluster import connect
 
     ray.init(

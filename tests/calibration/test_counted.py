@@ -15,6 +15,7 @@ from guardband.calibration.score import Additive, Scaled
 from guardband.calibration.sided import Sided
 from guardband.calibration.summary import Summary
 from guardband.calibration.weighted_cut import WeightedCut
+from guardband.doors.model_checks import check_counted
 
 LEVELS = Levels.of([0.8, 0.9, 0.99], None)
 N = 500
@@ -117,3 +118,41 @@ def test_a_plain_summary_comes_back_plain():
     again = summary_from(summary.to_arrays())
     assert type(again) is Summary
     np.testing.assert_array_equal(again.rows("score"), summary.rows("score"))
+
+
+KNOWN = {
+    "number": np.array([5, 4]),
+    "beyond": np.array([1, 0]),
+    "ranks": np.array([[2, 5], [3, 3]]),
+    "scores": np.array([[0.5, np.inf], [1.0, 1.0]]),
+}
+
+
+def checked(name="score", n=9, **changed):
+    like = Summary(1, {}, ({"score": np.zeros(1), "group": np.zeros(1, dtype=int)},))
+    check_counted(CountedSummary(n, {}, (), {name: Known(n, **KNOWN | changed)}), like)
+
+
+def test_counts_of_a_file_that_can_be_true_are_taken():
+    checked()
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"name": "score_lower"}, "left other scores"),
+        ({"n": 4}, "more rows than there are"),
+        ({"beyond": np.array([6, 0])}, "more rows than there are"),
+        ({"beyond": np.array([-1, 0])}, "more rows than there are"),
+        ({"ranks": np.array([[2, 6], [3, 3]])}, "more rows than there are"),
+        ({"ranks": np.array([[5, 2], [3, 3]])}, "not in order"),
+        ({"scores": np.array([[0.5, 0.4], [1.0, 1.0]])}, "not in order"),
+        ({"scores": np.array([[0.5, np.nan], [1.0, 1.0]])}, "not in order"),
+        ({"scores": np.zeros((2, 3))}, "wrong type or shape"),
+        ({"number": np.array([5.0, 4.0])}, "wrong type or shape"),
+        ({"beyond": np.array([1])}, "wrong type or shape"),
+    ],
+)
+def test_counts_of_a_file_that_contradict_each_other_are_refused(changed, said):
+    with pytest.raises(ValueError, match=said):
+        checked(**changed)

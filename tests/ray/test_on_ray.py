@@ -4,6 +4,7 @@ All that needs the cluster is in this file: with several, several processes of p
 """
 
 import copy
+import errno
 import json
 import os
 import signal
@@ -294,6 +295,33 @@ def test_a_worker_killed_in_scoring_leaves_no_partial_or_second_file(
     assert (tmp_path / "killed").exists()
     assert together(out).equals(expected)
     assert len(list(out.iterdir())) == 7
+
+
+def test_a_full_disk_is_said_in_one_sentence_and_the_next_run_goes_on(model, files, expected, tmp_path):
+    inputs = Inputs.of(model, Files.of(files).like)
+    inner = PartWriter(model, inputs, None, False, NOTHING_MORE, False, ".parquet")
+
+    def full(disk, path):
+        if "2.parquet" in disk.label:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return inner(disk, path)
+
+    with pytest.raises(ValueError, match=r"cannot be written: No space left on device\. Free some space"):
+        scored(model, files, tmp_path, write=full)
+    assert not (tmp_path / DONE).exists()
+    assert scored(model, files, tmp_path).again == 3
+    assert together(tmp_path).equals(expected)
+
+
+def test_a_part_that_kills_every_worker_ends_the_run_with_a_sentence(model, files, tmp_path, monkeypatch):
+    monkeypatch.setattr("guardband.ray.cluster.RETRIES", 1)
+
+    def deadly(disk, path):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    with pytest.raises(ValueError, match="was killed 2 times"):
+        scored(model, files.replace("*", "1"), tmp_path, write=deadly)
+    assert not list(tmp_path.glob("*.parquet"))
 
 
 @pytest.fixture

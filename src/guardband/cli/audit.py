@@ -131,7 +131,7 @@ def audit(
     if ray is not None:
         from guardband.cli.audit_ray import audit_on_ray
 
-        idle = {"--report-by": report_by, "--time": time, "--split-by": split_by, "--sheet": sheet}
+        idle: dict[str, object] = {"--report-by": report_by, "--time": time, "--split-by": split_by, "--sheet": sheet}
         idle |= {"--recalibrate": recalibrate, "--report": report, "--force": force, "--all": every}
         odd = next((name for name, own in idle.items() if own), None)
         if odd is not None:

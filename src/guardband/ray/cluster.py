@@ -161,7 +161,7 @@ class Failed:
     is_corrupt: bool
 
     @classmethod
-    def of(cls, error: ValueError) -> Failed:
+    def of(cls, error: ValueError | OSError) -> Failed:
         """Return what is said of an error."""
         return cls(str(error), isinstance(error, UnreadableError))
 
@@ -183,15 +183,48 @@ def in_order(calls: Iterable[Callable[[], Any]], ahead: int) -> Iterator[Any]:
     import ray
 
     waiting: deque[Any] = deque()
-    for call in calls:
-        waiting.append(call())
-        if len(waiting) >= ahead:
-            yield _fetched(ray, waiting.popleft())
-    while waiting:
-        yield _fetched(ray, waiting.popleft())
+    try:
+        for call in calls:
+            waiting.append(call())
+            if len(waiting) >= ahead:
+                yield _first_fetched(waiting.popleft())
+        while waiting:
+            yield _first_fetched(waiting.popleft())
+    finally:  # if nobody asks any more, what is under way ends
+        for left in waiting:
+            ray.cancel(left[0] if isinstance(left, list) else left)
 
 
-def _fetched(ray: Any, reference: Any) -> Any:
-    if isinstance(reference, list):
-        return (ray.get(reference[0]), *reference[1:])
-    return ray.get(reference)
+def fetched(reference: Any) -> Any:
+    """Return the result of a task; what ended it is said in one sentence.
+
+    Parameters
+    ----------
+    reference : reference
+        What a call of a task returned.
+    """
+    from ray.exceptions import OutOfMemoryError, RayTaskError, WorkerCrashedError
+
+    import ray
+
+    try:
+        return ray.get(reference)
+    except OutOfMemoryError:
+        raise ValueError(
+            "A part of the rows does not fit into the memory that Ray gives a worker. Use machines with more memory, "
+            "or start Ray with fewer workers (ray start --num-cpus)."
+        ) from None
+    except WorkerCrashedError:
+        raise ValueError(
+            f"The worker of one part of the rows was killed {RETRIES + 1} times. Check the memory of the machines, and "
+            "run again."
+        ) from None
+    except RayTaskError as error:
+        cause = getattr(error, "cause", None)
+        raise (cause if isinstance(cause, Exception) else error) from None
+
+
+def _first_fetched(references: Any) -> Any:
+    if isinstance(references, list):
+        return (fetched(references[0]), *references[1:])
+    return fetched(references)

@@ -219,10 +219,10 @@ def _write(shared: Shared, part: Part) -> Failed | None:
 
     try:
         write_whole(place, make)
-    except ValueError as error:
+        note = {"bytes": place.stat().st_size, "said": said}
+        write_whole(_note(folder, part), lambda path: path.write_text(json.dumps(note)))
+    except (ValueError, OSError) as error:  # such as a disk that is full
         return Failed.of(error)
-    note = {"bytes": place.stat().st_size, "said": said}
-    write_whole(_note(folder, part), lambda path: path.write_text(json.dumps(note)))
     return None
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from guardband.calibration.counted import Counted, Counts
 from guardband.calibration.radix import Question, order_statistics
 from guardband.calibration.summary import Array
-from guardband.ray.cluster import Shared, task, workers
+from guardband.ray.cluster import Shared, fetched, task, workers
 
 GROUP = "group"
 
@@ -84,11 +84,9 @@ class Spread(Counted):
         return order_statistics(np.asarray(ranks), self.number, self._ask)
 
     def _ask(self, question: Question) -> NDArray[np.generic]:
-        import ray
-
         asked = Shared(question)
         waiting = [self._answer.remote(asked, self._name, share) for share in self._shares]
-        return question.together([ray.get(own) for own in waiting])
+        return question.together([fetched(own) for own in waiting])
 
 
 def codes_in(block: Mapping[str, Array]) -> Any:
