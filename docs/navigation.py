@@ -27,6 +27,7 @@ SECTIONS = {
             "fleet",
             "pipelines",
             "ray",
+            "ray-fit",
             "why-wide",
             "own-method",
         ),

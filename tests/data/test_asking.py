@@ -1,6 +1,10 @@
-"""What passes over blocks learn is what a table in memory says: the same to the last bit, however rows are divided."""
+"""What passes over blocks learn is what a table in memory says, however rows are divided.
+
+It is the same to the last bit, but for means and deviations, which numpy rounds at every step of a sum.
+"""
 
 import warnings
+from dataclasses import asdict
 
 import numpy as np
 import pandas as pd
@@ -16,6 +20,7 @@ from guardband.data.table import Column, read_table
 from guardband.data.unlike import Seen, asks_seen
 
 N = 6000
+BOUND = 64 * np.finfo(float).eps
 
 
 class Blocks:
@@ -59,13 +64,31 @@ def table(n=N):
     return read_table(frame).settled()
 
 
+def close(one, other):
+    """Return whether two are equal but for numbers that differ as sums of N values do.
+
+    Pairwise sums of n values are off by at most log2(n) + 8 halves of a unit of the last place, of the sum of their
+    sizes, and all of them are divided by the largest.
+    """
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(close(one[name], other[name]) for name in one)
+    if isinstance(one, list | tuple):
+        return len(one) == len(other) and all(map(close, one, other))
+    if isinstance(one, float):
+        return one == pytest.approx(other, rel=BOUND, abs=BOUND)
+    return one == other
+
+
 @pytest.mark.parametrize("robust", [True, False])
 @pytest.mark.parametrize(("n", "blocks"), [(1, 1), (3, 3), (300, 4), (N, 1), (N, 7)])
 def test_passes_learn_the_encoder_of_one_machine(robust, n, blocks):
     whole = table().take(np.arange(n))
     askings = [(i, asks_code(column.kind, robust)) for i, column in enumerate(whole.columns)]
     passes = Blocks(whole.columns, blocks, n)
-    assert TableEncoder(tuple(in_passes(askings, passes))) == TableEncoder.learn(whole, robust)
+    found, one = TableEncoder(tuple(in_passes(askings, passes))), TableEncoder.learn(whole, robust)
+    if robust:
+        assert found == one
+    assert close(found.to_dict(), one.to_dict())
     assert passes.passes <= 12
 
 
@@ -114,7 +137,9 @@ def test_passes_learn_the_target_of_one_machine(kind):
         warnings.simplefilter("ignore")
         one = [answered(own, column) for own in askings()]
         for blocks in (1, 4):
-            assert in_passes([(0, own) for own in askings()], Blocks([column], blocks, blocks)) == one
+            found = in_passes([(0, own) for own in askings()], Blocks([column], blocks, blocks))
+            assert close([asdict(own) for own in found[0]], [asdict(own) for own in one[0]])
+            assert found[1:] == one[1:]
 
 
 @pytest.mark.parametrize("n", [1, 2, 513, N])
