@@ -69,7 +69,8 @@ class Interval:
         width = -(-(self.last - self.first + 1) // self.cells)
         # No key of a finite number is so large that this overflows.
         ends = np.uint64(self.first - 1) + np.uint64(width) * np.arange(1, self.cells + 1, dtype=np.uint64)
-        return np.minimum(ends, np.uint64(self.last))
+        edges: Keys = np.minimum(ends, np.uint64(self.last))
+        return edges
 
     def values(self) -> dict[int, float]:
         """Return the value of each rank, or the least that its interval can hold if that was not narrowed further."""
