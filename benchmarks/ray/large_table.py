@@ -124,8 +124,10 @@ def main():
             )
         seconds = time.monotonic() - started
         ray.shutdown()
-    workers = [most for (_, kind), most in watch.most.items() if kind != "driver"]
-    (driver,) = (most for (_, kind), most in watch.most.items() if kind == "driver")
+    workers = {}
+    for (_, kind), most in watch.most.items():
+        workers[kind] = max(workers.get(kind, 0), round(most))
+    driver = workers.pop("driver")
     print(
         json.dumps(
             {
@@ -133,8 +135,9 @@ def main():
                 "rows": rows,
                 "limit_mib": asked.limit_mib,
                 "loaded_mib": round(empty),
-                "most_beyond_loading_mib": round(max(workers) - empty),
-                "driver_mib": round(driver),
+                "most_beyond_loading_mib": round(max(workers.values()) - empty),
+                "most_mib": workers,
+                "driver_mib": driver,
                 "seconds": round(seconds),
                 "epochs": model.fitted_.learned.epochs,
                 "certificate": str(model.certificate_).splitlines()[1],

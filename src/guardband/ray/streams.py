@@ -16,9 +16,9 @@ from guardband.ray.survey import TrainingPart
 from guardband.training.batches import Batch, mixed_seed
 from guardband.training.shared import Stream
 
-MIXED = 4
-"""Pieces that are read at the same time."""
-BUFFER_BYTES = 1 << 25
+MIXED = 2
+"""Pieces that are read at the same time. With four and lots of 32 MiB a process took 150 MiB more (docs/log.md)."""
+BUFFER_BYTES = 1 << 23
 """Rows are shuffled in lots of so many bytes, or of so few batches."""
 FEWEST_BATCHES = 16
 
