@@ -72,23 +72,23 @@ class Kept:
         A file to keep the checkpoint in, for another driver.
     about : str
         What the checkpoint is of.
+    state : bytes or None
+        The checkpoint of an earlier driver.
     """
 
-    def __init__(self, path: str | None, about: str) -> None:
+    def __init__(self, path: str | None, about: str, state: Bytes | None) -> None:
         self._file = Checkpoint(None if path is None else Path(path), about)
-        self._state: Any = self._file.load()
+        self._state = state
         self._result: Bytes | None = None
-        self._saved = 0
 
     def load(self) -> Bytes | None:
         """Return the last checkpoint."""
-        return None if self._state is None else _packed(self._state)
+        return self._state
 
     def save(self, state: Bytes) -> None:
         """Keep a checkpoint."""
-        self._state = _unpacked(state)
-        self._saved += 1
-        self._file.save(self._state)
+        self._state = state
+        self._file.save(_unpacked(state))
 
     def finish(self, result: Bytes) -> None:
         """Keep the result."""
@@ -97,10 +97,6 @@ class Kept:
     def result(self) -> Bytes | None:
         """Return the result."""
         return self._result
-
-    def saved(self) -> int:
-        """Return how many checkpoints were kept."""
-        return self._saved
 
 
 class SharedCheckpoint(Checkpoint):
@@ -167,7 +163,8 @@ def train_together(plan: Plan, workers: int, checkpoints: str | None) -> Trained
 
     path = None if checkpoints is None else str(Path(checkpoints) / "training.checkpoint")
     actor: Any = ray.remote(num_cpus=0)(Kept)
-    kept = actor.remote(path, plan.about)
+    known = None if path is None else Checkpoint(Path(path), plan.about).load()
+    kept = actor.remote(path, plan.about, None if known is None else _packed(known))
     on_gpu = plan.job.device.type == "cuda"
     with tempfile.TemporaryDirectory() as folder:
         trainer = TorchTrainer(
