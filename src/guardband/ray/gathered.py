@@ -14,7 +14,7 @@ from guardband.data.hash_split import HashSplit
 from guardband.data.split import FEWEST_ROWS
 from guardband.ray.cluster import RETRIES, Shared
 from guardband.ray.copies import Spread
-from guardband.ray.learning_rows import LearningRows, over_pieces
+from guardband.ray.learning_rows import LearningRows, kept_of_pieces
 from guardband.ray.pieces import Source
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def fit_gathered(source: Source, rows: LearningRows, params: Mapping[str, Any], 
     """
     import ray
 
-    references = [reference for reference, _ in over_pieces(source, _kept, rows)]
+    references = [reference for n, reference in kept_of_pieces(source, _kept, rows) if n]
     run = ray.remote(num_cpus=0, max_retries=RETRIES)(_fit)
     found: Gathered = ray.get(run.remote(references, Shared((rows.split, dict(params))), checkpoints))
     return found
@@ -114,25 +114,23 @@ def said_of_split(training: int, calibration: int, split: HashSplit) -> str:
     )
 
 
-def _kept(rows: LearningRows, piece: Any) -> Any:
-    """Return the rows of a piece, in the object store."""
+def _kept(rows: LearningRows, piece: Any) -> tuple[int, Any]:
+    """Return how many rows of a piece have a target, and these."""
     import pyarrow as pa
-    import ray
 
     tables = [
         own.X.append_column(Y, pa.array(own.y)).append_column(PRINT, pa.array(own.prints)) for own in rows.blocks(piece)
     ]
     whole = pa.concat_tables(tables, promote_options="permissive") if tables else None
-    return ray.put(whole), 0 if whole is None else len(whole)
+    return 0 if whole is None else len(whole), whole
 
 
 def _fit(references: Sequence[Any], shared: Shared, checkpoints: str | None) -> Gathered:
     import ray
-
     from guardband.doors.table import IntervalRegressor
 
     split, params = shared.get()
-    parts = [own for own in ray.get(list(references)) if own is not None]
+    parts = ray.get(list(references))
     if not parts:
         raise ValueError("No row has a target. Pass rows whose target is known.")
     training, calibration = in_order(parts, split)

@@ -139,22 +139,46 @@ def over_pieces(source: Source, work: Any, given: Any, own: Sequence[Any] | None
     own : sequence, default None
         What is needed for each piece besides.
     """
-    shared, run = Shared(given), task(_guarded)
-    calls = (
-        partial(run.remote, work, shared, piece, *(() if own is None else (own[i],)))
-        for i, piece in enumerate(pieces_of(source))
-    )
-    for found in in_order(calls, AHEAD * workers()):
-        if isinstance(found, Failed):
-            raise found.error()
+    for (found,) in _results(source, work, given, own, returns=1):
         yield found
 
 
-def _guarded(work: Any, shared: Shared, piece: Any, *own: Any) -> Any:
+def kept_of_pieces(source: Source, work: Any, given: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield what workers tell of each piece, in order, with a reference to what they keep of it.
+
+    Ray makes what a task returned again if the machine that held it dies.
+
+    Parameters
+    ----------
+    source : Files or ray.data.Dataset
+        The rows.
+    work : function
+        Takes what is given and a piece, and returns what it tells and what it keeps.
+    given : object
+        What all workers need.
+    """
+    yield from _results(source, work, given, None, returns=2)
+
+
+def _results(source: Source, work: Any, given: Any, own: Sequence[Any] | None, returns: int) -> Iterator[Any]:
+    shared, run = Shared(given), task(_guarded, returns)
+    calls = (
+        partial(run.remote, work, shared, returns, piece, *(() if own is None else (own[i],)))
+        for i, piece in enumerate(pieces_of(source))
+    )
+    for found in in_order(calls, AHEAD * workers()):
+        told = found if returns == 1 else found[0]
+        if isinstance(told, Failed):
+            raise told.error()
+        yield (found,) if returns == 1 else found
+
+
+def _guarded(work: Any, shared: Shared, returns: int, piece: Any, *own: Any) -> Any:
     try:
         return work(shared.get(), piece, *own)
     except (ValueError, UnreadableError) as error:
-        return Failed.of(error)
+        failed = Failed.of(error)
+        return failed if returns == 1 else (failed, None)
 
 
 def _kinds_of_part(given: Any, piece: Any) -> list[KindOfPart]:

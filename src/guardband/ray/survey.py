@@ -23,7 +23,7 @@ from guardband.data.target import Target
 from guardband.data.unlike import Seen, asks_seen
 from guardband.data.whole_numbers import LARGEST_WHOLE, is_whole
 from guardband.exceptions import MissingTargetWarning, TargetWarning, warn
-from guardband.ray.learning_rows import Block, LearningRows, over_pieces
+from guardband.ray.learning_rows import Block, LearningRows, kept_of_pieces, over_pieces
 from guardband.ray.pieces import Source
 
 Array = NDArray[np.float64]
@@ -278,11 +278,11 @@ class _Passes:
 
     def __init__(self, source: Source, part: TrainingPart) -> None:
         self._source, self._part = source, part
-        masks = list(over_pieces(source, _masked, part))
+        masks = list(kept_of_pieces(source, _masked, part))
         self.n = sum(own for own, _ in masks)
         if not self.n:
             raise ValueError("No row trains, as their hashes say. Add rows, or lower calibration_size.")
-        self._masks = [reference for _, (reference,) in masks]
+        self._masks = [reference for _, reference in masks]
 
     def __call__(self, questions: Sequence[tuple[int, Question]]) -> Sequence[Any]:
         total: list[Any] | None = None
@@ -319,16 +319,14 @@ def _counted(given: Any, piece: Any) -> Counted | None:
     return total
 
 
-def _masked(part: TrainingPart, piece: Any) -> tuple[int, list[Any]]:
-    """Return how many rows of a piece train, and where it is kept which ones do, a bit for each row."""
-    import ray
-
+def _masked(part: TrainingPart, piece: Any) -> tuple[int, list[NDArray[np.uint8]]]:
+    """Return how many rows of a piece train, and which ones do, a bit for each row."""
     n, masks = 0, []
     for own in part.rows.blocks(piece):
         kept = part.trains(own)
         n += int(kept.sum())
         masks.append(np.packbits(kept))
-    return n, [ray.put(masks)]
+    return n, masks
 
 
 def _answers(given: Any, piece: Any, masks: Sequence[NDArray[np.uint8]]) -> list[Any] | None:
