@@ -26,6 +26,8 @@ SECTIONS = {
             "network",
             "fleet",
             "pipelines",
+            "ray",
+            "ray-fit",
             "why-wide",
             "own-method",
         ),
@@ -50,7 +52,7 @@ SECTIONS = {
     ],
     "api/index": [
         *("table", "network", "model", "bands", "intervals", "distributions", "monitor", "online"),
-        *("nn", "metrics", "planning", "mlflow", "images", "extend", "errors", "*"),
+        *("nn", "metrics", "planning", "mlflow", "ray", "images", "extend", "errors", "*"),
     ],
     "background": ["mathematics", "acceptance", "reproduction", "paper", "licences"],
     "developers": ["CONTRIBUTING", "CHANGELOG", "log", "benchmarks"],

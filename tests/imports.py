@@ -23,7 +23,7 @@ LAYERS = [
     ("explain",),
     ("report",),
     ("doors",),
-    ("experiments", "mlflow"),
+    ("experiments", "mlflow", "ray"),
     ("cli", "__main__"),
 ]
 

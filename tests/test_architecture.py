@@ -22,7 +22,7 @@ LEVEL = {"": -1} | {part: level for level, layer in enumerate(LAYERS) for part i
 
 OPTIONAL = {
     *("pandas", "polars", "pyarrow", "matplotlib", "pooch", "PIL", "torchvision"),
-    *("onnx", "onnxscript", "onnxruntime", "mlflow", "cryptography"),
+    *("onnx", "onnxscript", "onnxruntime", "mlflow", "cryptography", "ray"),
 }
 BESIDE_TORCH_AND_SCIKIT_LEARN = {"guardband", "safetensors", "narwhals", "rich", "msgspec"}
 
@@ -45,7 +45,19 @@ PUBLIC = {
         "export_onnx",
     ),
     *("Distribution", "Probabilities", "Selection"),
-    *("Intervals", "Certificate", "Explanation", "Monitor", "extend", "images", "nn", "metrics", "mlflow", "planning"),
+    *(
+        "Intervals",
+        "Certificate",
+        "Explanation",
+        "Monitor",
+        "extend",
+        "images",
+        "nn",
+        "metrics",
+        "mlflow",
+        "planning",
+        "ray",
+    ),
     *("Boxes", "Context", "Cut", "Head", "Method", "NetworkSpec", "Predicted", "Promise", "Request", "Score"),
     *("ModelFileError", "OverlapError", "InsufficientCalibrationError"),
     *("InsufficientCalibrationWarning", "DegenerateBandWarning", "RepeatedRowsWarning", "DependentRowsWarning"),

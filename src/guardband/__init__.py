@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from guardband import mlflow as mlflow
     from guardband import nn as nn
     from guardband import planning as planning
+    from guardband import ray as ray
     from guardband.bands.boxes import Boxes as Boxes
     from guardband.bands.certificate import Certificate as Certificate
     from guardband.bands.distribution import Distribution as Distribution
@@ -105,7 +106,7 @@ _HOME = {
     "train": "guardband.doors.train",
     "with_intervals": "guardband.doors.replace",
 }
-_MODULES = ("extend", "images", "metrics", "mlflow", "nn", "planning")
+_MODULES = ("extend", "images", "metrics", "mlflow", "nn", "planning", "ray")
 
 __all__ = [*_HOME, *_MODULES]
 

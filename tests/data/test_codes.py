@@ -8,9 +8,11 @@ import pytest
 import torch
 
 import guardband as gb
-from guardband.data.codes import YEAR, DateCode, IndexCode, LongTailCode, NumberCode, RobustCode, turned
-from guardband.data.encoder import TableEncoder
+from guardband.data.asking import answered
+from guardband.data.codes import DateCode, LongTailCode, NumberCode, RobustCode
+from guardband.data.encoder import TableEncoder, asks_code
 from guardband.data.table import read_table
+from guardband.data.turns import YEAR, turned
 
 MOMENTS = pd.date_range("1969-03-01 05:00", periods=900, freq="37h")
 DAYS = (MOMENTS - pd.Timestamp(0)) / pd.Timedelta("1D")
@@ -38,11 +40,11 @@ def test_what_recurs_is_the_calendars(xp):
 def test_only_what_tells_more_than_the_day_is_made(first, step, turns):
     moments = pd.Series(pd.Timestamp(first) + np.arange(100) * pd.Timedelta(step), name="when")
     (column,) = read_table(moments.to_frame()).columns
-    code = DateCode.learn(column, RobustCode)
+    code = answered(DateCode.asks(RobustCode), column)
     assert [turn for turn, _ in code.parts] == turns
     assert code.encode(code.read(column)).shape == (100, len(turns))
     assert code.numbers == len(turns)
-    assert DateCode.learn(column, NumberCode).numbers == 0
+    assert answered(DateCode.asks(NumberCode), column).numbers == 0
 
 
 def frame(n=300):
@@ -102,7 +104,7 @@ def test_numbers_with_a_long_tail_are_there_twice():
 def test_categories_with_too_few_rows_have_no_index():
     cells = [f"{i // 3}" for i in range(330)] + ["once", "twice", "twice"]
     (column,) = read_table(pd.DataFrame({"c": cells})).columns
-    code = IndexCode.learn(column)
+    code = answered(asks_code("category", robust=True), column)
     assert len(code.categories) == 110
     assert not {"once", "twice"} & set(code.categories)
 

@@ -2,7 +2,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from guardband.data.fingerprint import count_overlap, fingerprints, refuse_overlap
+from guardband.data.fingerprint import (
+    count_overlap,
+    fingerprints,
+    overlap_with_sample,
+    refuse_overlap,
+    smallest_prints,
+)
 from guardband.data.table import read_table
 from guardband.exceptions import OverlapError
 
@@ -84,3 +90,16 @@ def test_splits_of_real_tables_pass(data_dir):
         for seed in range(5):
             order = np.random.default_rng(seed).permutation(len(frame))
             refuse_overlap(every[order[: len(frame) // 4]], every[order[len(frame) // 4 :]])
+
+
+def test_the_smallest_fingerprints_know_used_rows_again_in_any_order():
+    rng = np.random.default_rng(0)
+    used, new = rng.integers(0, 2**64, 100_000, dtype=np.uint64), rng.integers(0, 2**64, 5000, dtype=np.uint64)
+    parts = [smallest_prints(own, 4096) for own in np.array_split(used, 7)]
+    sample = smallest_prints(np.concatenate(parts), 4096)
+    np.testing.assert_array_equal(sample, np.sort(used)[:4096])
+    assert overlap_with_sample(used[:2000], sample) == 2000
+    assert overlap_with_sample(new, sample) == 0
+    half = np.concatenate([used[:2500], new[:2500]])
+    assert 2000 < overlap_with_sample(half, sample) < 3000
+    assert overlap_with_sample(new, sample[:0]) == 0

@@ -7,12 +7,21 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from guardband.data.table import read_table
+from guardband.data.asking import answered
+from guardband.data.table import Column, read_table
 from guardband.data.unlike import MOST_EXAMPLES, MOST_KEPT, Seen, SeenCategories, SeenNumbers, Unlike
 
 
 def place(row):
     return f"row {row:,}"
+
+
+def seen_numbers(values, kind):
+    return answered(SeenNumbers.asks(kind), Column("x", values, kind))
+
+
+def seen_categories(cells):
+    return answered(SeenCategories.asks(), Column("x", np.array(cells, dtype=object), decided="category"))
 
 
 def frame(n=100):
@@ -77,22 +86,22 @@ def test_each_reason_is_counted_and_named_with_an_example():
     ("value", "is_far"), [(29.9, False), (0.1, False), (30.1, True), (-0.1, True), (np.nan, False)]
 )
 def test_far_outside_is_beyond_the_range_by_more_than_its_length(value, is_far):
-    seen = SeenNumbers.learn(np.append(np.linspace(10, 20, 30), np.nan), "number")
+    seen = seen_numbers(np.append(np.linspace(10, 20, 30), np.nan), "number")
     (column,) = read_table(np.array([[value]])).columns
     assert [(reason, mask.tolist()) for reason, mask in seen.compare(column)] == [("number", [is_far])]
 
 
 def test_one_absurd_value_in_training_does_not_hide_others():
     values = np.append(np.linspace(10, 20, 500), 1e12)
-    assert SeenNumbers.learn(values, "number") == SeenNumbers(10.0, 20.0, True)
+    assert seen_numbers(values, "number") == SeenNumbers(10.0, 20.0, True)
     heavy = np.exp(2 * np.random.default_rng(0).standard_normal(500))
-    assert SeenNumbers.learn(heavy, "number").most == heavy.max()
+    assert seen_numbers(heavy, "number").most == heavy.max()
     rare = np.append(np.zeros(500), 1.0)  # nothing says that the one is absurd
-    assert SeenNumbers.learn(rare, "number").most == 1.0
+    assert seen_numbers(rare, "number").most == 1.0
 
 
 def test_a_column_of_one_value_tells_any_other_but_for_rounding():
-    seen = SeenNumbers.learn(np.full(9, 0.3), "number")
+    seen = seen_numbers(np.full(9, 0.3), "number")
     (column,) = read_table(np.array([[0.1 + 0.2], [0.31]])).columns
     (_, (_, far)) = seen.compare(column)
     assert far.tolist() == [False, True]
@@ -100,20 +109,20 @@ def test_a_column_of_one_value_tells_any_other_but_for_rounding():
 
 
 def test_numbers_at_the_edge_of_what_there_is_do_no_harm():
-    seen = SeenNumbers.learn(np.array([-1.7e308, 1.7e308]), "number")
+    seen = seen_numbers(np.array([-1.7e308, 1.7e308]), "number")
     (column,) = read_table(np.array([[1e308]])).columns
     assert not any(mask.any() for _, mask in seen.compare(column))
     (column,) = read_table(np.array([[5.0]])).columns
-    assert list(SeenNumbers.learn(np.full(3, np.nan), "number").compare(column)) == []
+    assert list(seen_numbers(np.full(3, np.nan), "number").compare(column)) == []
 
 
 def test_a_column_whose_categories_are_always_new_says_nothing():
-    assert SeenCategories.learn([f"id {i}" for i in range(500)]).prints is None
+    assert seen_categories([f"id {i}" for i in range(500)]).prints is None
     many = [f"street {i % (MOST_KEPT + 1)}" for i in range(2 * MOST_KEPT + 2)]
-    assert SeenCategories.learn(many).prints is None
+    assert seen_categories(many).prints is None
     fewer = [f"street {i % MOST_KEPT}" for i in range(2 * MOST_KEPT)]
-    assert len(SeenCategories.learn(fewer).prints) == MOST_KEPT
-    street = SeenCategories.learn([f"street {i % 400}" for i in range(1200)])  # more than the summary of drift keeps
+    assert len(seen_categories(fewer).prints) == MOST_KEPT
+    street = seen_categories([f"street {i % 400}" for i in range(1200)])  # more than the summary of drift keeps
     (column,) = read_table(np.array([["street 399"], ["street 400"]], dtype=object)).columns
     assert [(reason, mask.tolist()) for reason, mask in street.compare(column)] == [("category", [False, True])]
 
@@ -150,6 +159,6 @@ def test_counts_of_batches_add_up_to_those_of_the_whole():
 
 
 def test_dates_of_any_age_have_words():
-    seen = SeenNumbers.learn(np.array([0.0, 1.0]), "date")
+    seen = seen_numbers(np.array([0.0, 1.0]), "date")
     (column,) = read_table(pd.DataFrame({"d": [datetime.datetime(9999, 1, 1)]})).columns
     assert seen.example(column, 0) == "9999-01-01"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from guardband.audit.counts import LevelFinding, Rows, judged
 from guardband.audit.drift import Drift, drift_of
 from guardband.audit.evidence import Evidence
 from guardband.audit.families import families_of, searched_region
@@ -15,16 +16,10 @@ from guardband.audit.risk import RiskFinding, judged_risk
 from guardband.audit.strata import Family, Stratum
 from guardband.audit.verdict import (
     NEW_ROWS,
-    Counted,
     Reason,
-    Verdict,
     VerdictKind,
     used_before,
-    verdict_on,
-    verdict_on_all,
-    verdict_on_parts,
 )
-from guardband.bands.promise import Part, Side
 from guardband.bands.sides import reach
 from guardband.words import plain
 
@@ -36,45 +31,6 @@ OTHERS_INFORM = (
     'Only the groups under "Promise for each group" have a promise of their own. The groups here are shown for '
     f"information. {CHANCE_MARKS}"
 )
-
-
-@dataclass(frozen=True)
-class LevelFinding:
-    """One promised level: how many rows are covered, what was to be expected, and the exact test.
-
-    ``low`` to ``high`` is the range to expect of the count, each tail at the significance; fewer than ``least`` break
-    the promise, None where nothing is promised. ``share_promised`` is what is promised of all new rows, None where it
-    is on average. Widths are those of intervals, or the distance of the only bound from the prediction.
-    """
-
-    level: float
-    n: int
-    covered: int
-    low: int
-    high: int
-    least: int | None
-    p_value: float
-    verdict: VerdictKind
-    share_promised: float | None
-    whole_line: bool
-    mean_width: float
-    median_width: float
-    name: str = ""
-    """The group that it is about, in words; none for all rows."""
-    side: Side = "both"
-    """Whether rows inside their intervals were counted, or those on the right side of one bound."""
-    group: int | None = None
-    """The number of the group; none for all rows."""
-
-    @property
-    def share(self) -> float:
-        """The share of rows that are covered."""
-        return self.covered / self.n
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the finding for JSON."""
-        own: dict[str, Any] = plain(asdict(self) | {"share": self.share})
-        return own
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,26 +124,14 @@ def audit(evidence: Evidence, significance: float = 0.01) -> Audit:
     """
     if not 0 < significance < 1:
         raise ValueError(f"significance must lie strictly between 0 and 1, found {significance}.")
-    promise = evidence.certificate.promise
-    expectations = promise.expectations()
-    parts = promise.statements()
-    among = len(expectations) * len(parts)
-    counts = [counted for part in parts for counted in _counts(evidence, part, significance / among, among)]
-    used = used_before(evidence)
-    verdicts = [used or verdict_on(counted, evidence.doubts) for counted in counts]
-    found = tuple(_finding(evidence, *own) for own in zip(counts, verdicts, strict=True))
-    levels = found
-    verdict = used or (verdict_on_parts(counts, verdicts) if promise.is_parted else verdict_on_all(verdicts))
-    p_value = min(1.0, among * min((own.p_value for own in found), default=1.0))
+    promise, used = evidence.certificate.promise, used_before(evidence)
+    found = judged(promise, Rows(evidence), used, evidence.doubts, significance)
+    verdict, p_value, levels = found.verdict, found.p_value, found.levels
     risk = judged_risk(evidence, significance, used)
     if risk is not None:
         verdict, p_value = risk[1], risk[0].p_value
-        levels = tuple(_finding(evidence, own, verdict) for own in counts)
-    if promise.is_parted:
-        whole = Part(promise, side=promise.side)
-        overall = _counts(evidence, whole, significance / len(expectations), len(expectations))
-        levels = tuple(_finding(evidence, own, verdict) for own in overall)
-    law = expectations[0].expected
+        levels = tuple(replace(own, verdict=verdict.kind) for own in levels)
+    law = promise.expectations()[0].expected
     return Audit(
         verdict=verdict.kind,
         sentence=verdict.sentence,
@@ -205,43 +149,12 @@ def audit(evidence: Evidence, significance: float = 0.01) -> Audit:
             significance,
             evidence.keys,
         ),
-        curve=_curve(evidence, significance / among),
+        curve=_curve(evidence, significance / found.among),
         notes=_notes(evidence),
         reason=verdict.reason,
         more_rows=verdict.more_rows,
-        parts=found if promise.is_parted else (),
+        parts=found.parts,
         risk=None if risk is None else risk[0],
-    )
-
-
-def _counts(evidence: Evidence, part: Part, significance: float, among: int) -> list[Counted]:
-    """Return at each level how many rows are inside that a part of the promise is about; nothing without such rows."""
-    rows = evidence.members(part.group)
-    n, inside = int(rows.sum()), evidence.inside(part.side)
-    expected = part.promise.expectations() if n else ()
-    return [Counted(part, i, own, int(inside[rows, i].sum()), n, significance, among) for i, own in enumerate(expected)]
-
-
-def _finding(evidence: Evidence, counted: Counted, verdict: Verdict) -> LevelFinding:
-    i, expectation = counted.i, counted.expectation
-    widths = evidence.reach[evidence.members(counted.part.group), i]
-    low, high = counted.expected
-    return LevelFinding(
-        level=expectation.level,
-        n=counted.n,
-        covered=counted.covered,
-        low=low,
-        high=high,
-        least=expectation.least(counted.n, counted.significance) if counted.promise.binding else None,
-        p_value=counted.p_value,
-        verdict=verdict.kind,
-        share_promised=expectation.share if counted.promise.binding else None,
-        whole_line=counted.promise.whole_line[i],
-        mean_width=float(widths.mean()),
-        median_width=float(np.median(widths)),
-        name=counted.part.name,
-        side=counted.part.side,
-        group=counted.part.group,
     )
 
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from guardband.markup import rendered
 
 if TYPE_CHECKING:
-    from guardband.audit.audit import Audit, LevelFinding
+    from guardband.audit.audit import Audit
+    from guardband.audit.counts import LevelFinding
     from guardband.audit.strata import Stratum
 
 MOST_GROUPS, MOST_PARTS = 8, 12

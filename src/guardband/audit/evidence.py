@@ -20,10 +20,11 @@ from guardband.bands.promise import Side
 from guardband.bands.risk import Risk
 from guardband.bands.sides import reach
 from guardband.calibration.calibrated import Calibrated
+from guardband.calibration.counted import CountedSummary
 from guardband.calibration.rule import Rule
 from guardband.calibration.summary import Summary
 from guardband.data.entities import Entities
-from guardband.data.fingerprint import Prints, allowed_overlap, count_overlap, fingerprints
+from guardband.data.fingerprint import Prints, allowed_overlap, count_overlap, fingerprints, overlap_with_sample
 from guardband.data.labelled_rows import column_target
 from guardband.data.reference import Reference
 from guardband.data.table import Column, Table, numbers_from, take_rows
@@ -126,6 +127,10 @@ class Evidence:
         ends = target.to_units(*calibrated.ends(predicted, context))
         prints = fingerprints(table, response)
         used = fitted.used_prints
+        overlap = count_overlap if not isinstance(calibrated.summary, CountedSummary) else overlap_with_sample
+        twins = count_overlap(prints, fitted.training_prints), overlap(prints, fitted.calibration_prints)
+        # Of rows that were only counted there is a sample of fingerprints.
+        used_before = count_overlap(prints, used) if overlap is count_overlap else max(twins)
         seen, known = _seen(together, fitted), fitted.training_entities
         dates = [c.name for c in (*table.columns, columns[1]) if c is not None and c.numbers_are == "date"]
         return cls(
@@ -146,7 +151,7 @@ class Evidence:
             moments=frozenset(dates),
             row_numbers=numbers,
             reference=fitted.reference,
-            twins=(count_overlap(prints, fitted.training_prints), count_overlap(prints, fitted.calibration_prints)),
+            twins=twins,
             drawn_from=None if together is None else (given, together.name),
             seen_entities=seen,
             _predicted=predicted,
@@ -154,7 +159,7 @@ class Evidence:
             _calibrated=calibrated,
             _target=target,
             risk=calibrated.rule.promised_risk,
-            used_before=max(count_overlap(prints, used), seen),
+            used_before=max(used_before, seen),
             used_by_chance=allowed_overlap(len(prints), used, by_chance=together is None and known is None),
             doubts=fitted.doubts,
             keys=frozenset(belonging.keys),

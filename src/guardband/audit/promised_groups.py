@@ -10,7 +10,7 @@ from guardband.bands.promise import DELTA, Part
 from guardband.words import plain
 
 if TYPE_CHECKING:
-    from guardband.audit.audit import LevelFinding
+    from guardband.audit.counts import LevelFinding
     from guardband.bands.certificate import Certificate
 
 Entries = dict[str, Any]

@@ -103,14 +103,18 @@ class Counted:
 
 def used_before(evidence: Evidence) -> Verdict | None:
     """Return that rows which trained or calibrated the model cannot judge it, if more are among them than by chance."""
-    if evidence.used_before <= evidence.used_by_chance:
-        return None
     name = None if evidence.drawn_from is None else evidence.drawn_from[1]
+    return used_rows(evidence.used_before, evidence.n, evidence.used_by_chance, name)
+
+
+def used_rows(used: int, n: int, by_chance: int, name: str | None = None) -> Verdict | None:
+    """Return the same from counts; ``name`` is what rows belong to, if they belong together."""
+    if used <= by_chance:
+        return None
     what = "rows" if name is None else "different rows" if name == DISTINCT_ROW else f"entities ({name})"
     return Verdict(
         "cannot judge",
-        f"Cannot judge: {evidence.used_before:,} of {evidence.n:,} {what} are among those that trained or calibrated "
-        f"the model. {NEW_ROWS}",
+        f"Cannot judge: {used:,} of {n:,} {what} are among those that trained or calibrated the model. {NEW_ROWS}",
         "used rows",
     )
 

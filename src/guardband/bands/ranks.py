@@ -70,8 +70,11 @@ def average_rank(level: Fraction, n: int, candidates: int) -> int:
 
 
 def order_statistic(scores: Array, k: int) -> float:
-    """Return the k-th smallest score, by partition and never by interpolation; inf where k > n."""
-    return float(np.partition(scores, k - 1)[k - 1]) if k <= len(scores) else math.inf
+    """Return the k-th smallest score, by partition and never by interpolation; inf where k > n.
+
+    Of zeros with a sign it is the positive one: a partition would take either.
+    """
+    return float(np.partition(scores, k - 1)[k - 1]) + 0.0 if k <= len(scores) else math.inf
 
 
 def shared_order_statistic(scores: Array, entity: NDArray[Any], weight: Fraction) -> float:

@@ -13,6 +13,7 @@ import numpy as np
 
 from guardband.bands.levels import Levels
 from guardband.bands.predicted import Context, Predicted
+from guardband.calibration.counted import CountedSummary
 from guardband.calibration.cut import Cut, RankCut
 from guardband.calibration.grouped_cut import GroupedCut
 from guardband.calibration.rejection_cut import RejectionCut, weighted
@@ -80,8 +81,10 @@ class Conformal(Rule):
         scores: Array = self.score.of(predicted, y)[0, 0]
         return scores
 
-    def calibration_scores(self, summary: Summary) -> Array:
-        """Return the scores of the calibration rows, of one row each if they belong together."""
+    def calibration_scores(self, summary: Summary) -> Array | None:
+        """Return the scores of the calibration rows, of one row each if they belong together; None if only counted."""
+        if isinstance(summary, CountedSummary):
+            return None
         scores: Array = summary.rows("score")
         if "entity" not in self.uses:
             return scores
@@ -101,7 +104,10 @@ class Conformal(Rule):
 
     def _calibrated(self, calibrate: Callable[..., Calibration], summary: Summary) -> Calibration:
         after = self.asked is not None and not self.asked.include(self.levels)
-        found = calibrate(summary.rows("score"), self._known(summary), self.levels, after)
+        if isinstance(summary, CountedSummary):
+            found = self.cut.calibrate_counted(summary.counted["score"], self.levels, after)
+        else:
+            found = calibrate(summary.rows("score"), self._known(summary), self.levels, after)
         return replace(found, promise=found.promise.widened()) if self.score.extends else found
 
     def ends(self, predicted: Any, context: Context, arrays: dict[str, Any], xp: Any = np) -> Ends:
@@ -161,7 +167,9 @@ class Conformal(Rule):
         return replace(self, cut=weighted(self.cut, max_weight))
 
     def complete(self, calibration: Calibration, summary: Summary, context: Context) -> None:
-        """Let the cut add what new rows need."""
+        """Let the cut add what new rows need; a cut that only counted its rows knows all by then."""
+        if isinstance(summary, CountedSummary):
+            return
         self.cut.completed(calibration.arrays, summary.rows("score"), self._known(summary), context, self.levels)
 
     def _known(self, summary: Summary) -> Context:

@@ -25,6 +25,7 @@ from guardband.bands.ranks import (
     shared_order_statistic,
     simultaneous_rank,
 )
+from guardband.calibration.counted import Counted, Joined
 from guardband.calibration.rule import Calibration, Remark
 from guardband.calibration.summary import Array
 from guardband.exceptions import DegenerateBandWarning
@@ -64,6 +65,23 @@ class Cut(ABC):
         chosen_after : bool
             Whether the levels were chosen after calibration.
         """
+
+    def calibrate_counted(self, counted: Counted, levels: Levels, chosen_after: bool) -> Calibration:
+        """Return the same as ``calibrate`` from scores that can only be counted; a cut that needs more refuses.
+
+        Parameters
+        ----------
+        counted : Counted
+            The scores of the calibration rows, of each group if there are groups.
+        levels : Levels
+            The confidence levels, as exact fractions.
+        chosen_after : bool
+            Whether the levels were chosen after calibration.
+        """
+        raise ValueError(
+            f'guarantee="{self.word}" of {type(self).__name__} needs the scores of all {counted.n:,} calibration rows '
+            "at once. Calibrate on fewer rows, or keep the scores of more (keep_scores)."
+        )
 
     def calibrate_complete(self, scores: Array, context: Context, levels: Levels, chosen_after: bool) -> Calibration:
         """Return the same as ``calibrate``, with whatever rows like the calibration rows need.
@@ -195,7 +213,14 @@ class RankCut(Cut):
         ranks = tuple(self.rank(level, n) for level in levels.values)
         pairs = zip(levels.values, ranks, strict=True)
         thresholds = np.array([self.threshold(scores, context, level, k) for level, k in pairs])
-        return self.concluded(levels, ranks, thresholds, n, scores, chosen_after)
+        return self.concluded(levels, ranks, thresholds, n, Joined(scores), chosen_after)
+
+    def calibrate_counted(self, counted: Counted, levels: Levels, chosen_after: bool) -> Calibration:
+        """Return the threshold of each level, and the promise, from scores that need not meet."""
+        n = int(counted.number[0])
+        ranks = tuple(self.rank(level, n) for level in levels.values)
+        thresholds = counted.smallest(np.array([ranks]))[0]
+        return self.concluded(levels, ranks, thresholds, n, counted, chosen_after)
 
     def concluded(
         self,
@@ -203,7 +228,7 @@ class RankCut(Cut):
         ranks: tuple[int, ...],
         thresholds: Array,
         n: int,
-        scores: Array,
+        counted: Counted,
         chosen_after: bool,
     ) -> Calibration:
         """Return what follows from the ranks and thresholds of each level.
@@ -218,7 +243,7 @@ class RankCut(Cut):
             The threshold at each level.
         n : int
             The number of calibration rows, or of what they belong to.
-        scores : array
+        counted : Counted
             The scores of the calibration rows.
         chosen_after : bool
             Whether the levels were chosen after calibration.
@@ -227,9 +252,9 @@ class RankCut(Cut):
             Remark(partial(self._too_few, level, n)) for level, k in zip(levels.values, ranks, strict=True) if k > n
         ]
         if any(k <= n and threshold == np.inf for k, threshold in zip(ranks, thresholds, strict=True)):
-            count = int(np.isinf(scores).sum())
+            count = int(counted.infinite().sum())
             why = (
-                f"{count:,} of {len(scores):,} calibration rows have a prediction that is not finite, or lie on a side "
+                f"{count:,} of {counted.n:,} calibration rows have a prediction that is not finite, or lie on a side "
                 "of the interval that has no width. That is more than this level allows. Check the model's predictions."
             )
             remarks.append(Remark(why, DegenerateBandWarning))
@@ -302,6 +327,10 @@ class SharedCut(MarginalCut):
         if np.isclose(lowest, highest, rtol=SAME, atol=0).all():
             return MarginalCut().calibrate(highest, Context(), levels, chosen_after)
         return super().calibrate(scores, context, levels, chosen_after)
+
+    def calibrate_counted(self, counted: Counted, levels: Levels, chosen_after: bool) -> Calibration:
+        """Raise: rows that belong together are not counted one by one."""
+        return Cut.calibrate_counted(self, counted, levels, chosen_after)
 
     def promise(self, **numbers: Any) -> MarginalPromise:
         """Return the promise on average, of entities that may be inside in part."""

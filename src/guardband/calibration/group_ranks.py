@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guardband.bands.ranks import order_statistic
+from guardband.calibration.counted import Counted
 from guardband.calibration.group_patterns import FEW_PATTERNS, Codes, Occurring, Patterns
 from guardband.calibration.summary import Array
 
@@ -21,7 +22,7 @@ DEVIATIONS = 6
 
 
 @dataclass(frozen=True, eq=False)
-class GroupScores:
+class GroupScores(Counted):
     """The scores of rows ``(n,)`` that belong to groups ``(n, J)``; ``number`` is how many rows a group has, ``(G,)``.
 
     ``patterns`` is None if there are more than can be told apart. ``rows`` are the patterns of the rows, None if they
@@ -34,6 +35,11 @@ class GroupScores:
     number: NDArray[np.int64]
     rows: Occurring | None
     members: NDArray[np.bool_]
+
+    @property
+    def n(self) -> int:  # type: ignore[override]
+        """The number of rows, also of those that belong to no group."""
+        return len(self.scores)
 
     @classmethod
     def of(cls, scores: Array, codes: Codes, groups: int) -> GroupScores:

@@ -20,6 +20,7 @@ from guardband.bands.parted_promise import PartedPromise
 from guardband.bands.predicted import Context
 from guardband.bands.promise import Part
 from guardband.bands.rank_promise import OverlapPromise
+from guardband.calibration.counted import Counted
 from guardband.calibration.cut import Cut, PacCut, RankCut
 from guardband.calibration.group_patterns import FIRST, Codes, Patterns
 from guardband.calibration.group_ranks import GroupScores
@@ -77,6 +78,15 @@ class GroupedCut(Cut):
         """Return the thresholds of the groups, and a promise for each; those of patterns wait until rows have them."""
         return self._calibrated(self._scores(scores, context), levels, chosen_after)
 
+    def calibrate_counted(self, counted: Counted, levels: Levels, chosen_after: bool) -> Calibration:
+        """Return the same as ``calibrate`` unless patterns must be solved for, which takes all scores at once."""
+        if self.solves_patterns:
+            raise ValueError(
+                f"{self.columns} columns make groups that overlap, and a promise on average for each of them needs the "
+                f'scores of all {counted.n:,} calibration rows at once. Use guarantee="pac", one column, or fewer rows.'
+            )
+        return self._calibrated(counted, levels, chosen_after)
+
     def calibrate_complete(self, scores: Array, context: Context, levels: Levels, chosen_after: bool) -> Calibration:
         """Return the same with the thresholds of the patterns that calibration rows have, which are numbered once."""
         own = self._scores(scores, context)
@@ -92,7 +102,7 @@ class GroupedCut(Cut):
             raise ValueError(f"group must hold {self.columns} number(s) of {len(self.names)} groups for each row.")
         return GroupScores.of(scores, codes, len(self.names))
 
-    def _calibrated(self, own: GroupScores, levels: Levels, chosen_after: bool) -> Calibration:
+    def _calibrated(self, own: Counted, levels: Levels, chosen_after: bool) -> Calibration:
         found = self._found(own, levels, chosen_after)
         parts = tuple(
             Part(self._promise(each), group, name)
@@ -100,13 +110,14 @@ class GroupedCut(Cut):
         )
         promise = PartedPromise(
             confidence_level=levels.floats,
-            n_calibration=len(own.scores),
+            n_calibration=own.n,
             whole_line=tuple(all(each) for each in zip(*(part.promise.whole_line for part in parts), strict=True)),
             delta=getattr(self.base, "delta", None),
             parts=parts,
             by=self.by,
         )
         if self.solves_patterns:
+            assert isinstance(own, GroupScores)
             if own.patterns is None:
                 raise ValueError(
                     f"{self.columns} columns make more patterns of groups than can be told apart. Use fewer columns, "
@@ -148,7 +159,7 @@ class GroupedCut(Cut):
             return arrays
         return {"set_threshold": self.thresholds(arrays, Context(group=context.group.codes))}
 
-    def _found(self, own: GroupScores, levels: Levels, chosen_after: bool) -> list[Calibration]:
+    def _found(self, own: Counted, levels: Levels, chosen_after: bool) -> list[Calibration]:
         """Return what each group finds by itself.
 
         Where patterns are solved for, only which groups have infinite intervals: their thresholds are of no use.
@@ -161,7 +172,7 @@ class GroupedCut(Cut):
         else:
             table = own.smallest(wanted)
         rows = zip(ranks, table, own.number, strict=True)
-        return [each.concluded(levels, k, found, int(n), own.scores[:0], chosen_after) for k, found, n in rows]
+        return [each.concluded(levels, k, found, int(n), own, chosen_after) for k, found, n in rows]
 
     def _promise(self, found: Calibration) -> Any:
         promise = found.promise

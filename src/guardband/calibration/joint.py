@@ -132,7 +132,7 @@ class JointConformal(SeveralRule):
         largest: Array = self.scores_of_each(predicted, y, context).max(axis=1)
         return largest
 
-    def calibration_scores(self, summary: Summary) -> Array:
+    def calibration_scores(self, summary: Summary) -> Array | None:
         """Return the largest scores of the calibration rows, of one row each if they belong together."""
         own = self.target_summary(0, summary)
         return Conformal.calibration_scores(self.of_target(0), own)

@@ -14,6 +14,7 @@ from guardband.bands.parted_promise import PartedPromise
 from guardband.bands.predicted import Context, Predicted
 from guardband.bands.promise import Part, Promise, Side
 from guardband.calibration.conformal import Conformal
+from guardband.calibration.counted import CountedSummary
 from guardband.calibration.cut import Cut
 from guardband.calibration.rule import Calibration, Ends, Remark, Rule
 from guardband.calibration.score import OneSide, Score
@@ -108,9 +109,11 @@ class Sided(Rule):
         """Return how far each row lies beyond the bound, of two the larger, ``(n,)``."""
         return _largest(rule.scores(predicted, y, context) for rule in self.rules)
 
-    def calibration_scores(self, summary: Summary) -> Array:
-        """Return the same of the calibration rows."""
-        return _largest(rule.calibration_scores(self._own(rule, summary)) for rule in self.rules)
+    def calibration_scores(self, summary: Summary) -> Array | None:
+        """Return the same of the calibration rows, None if they were only counted."""
+        own = [rule.calibration_scores(self._own(rule, summary)) for rule in self.rules]
+        known = [scores for scores in own if scores is not None]
+        return _largest(known) if known else None
 
     def summarise(self, predicted: Any, y: Array, context: Context) -> Summary:
         """Return the scores of each side, and what the cuts must know of the rows."""
@@ -185,6 +188,8 @@ class Sided(Rule):
 
     def _own(self, rule: Conformal, summary: Summary) -> Summary:
         """Return what one side needs of a summary."""
+        if isinstance(summary, CountedSummary):
+            return replace(summary, counted={"score": summary.counted[f"score_{_score(rule).side}"]})
         rows = {name: summary.rows(name) for name in rule.uses}
         return Summary(summary.n, {}, ({"score": summary.rows(f"score_{_score(rule).side}")} | rows,))
 
@@ -252,9 +257,14 @@ def _calibrated(rule: Conformal, summary: Summary) -> Calibration:
 
     The outcomes on the other side of the point all have that score.
     """
-    found, scores = rule.calibrate(summary), summary.rows("score")
+    found = rule.calibrate(summary)
+    if isinstance(summary, CountedSummary):
+        own = summary.counted["score"]
+        least = own.smallest(np.ones((len(own.number), 1), dtype=np.int64)).min()
+    else:
+        least = summary.rows("score").min()
     thresholds = [array for name, array in found.arrays.items() if name.endswith("threshold")]
-    clipped = any(((array <= scores.min()) & np.isfinite(array)).any() for array in thresholds)
+    clipped = any(((array <= least) & np.isfinite(array)).any() for array in thresholds)
     return replace(found, promise=found.promise.widened()) if clipped else found
 
 

@@ -12,6 +12,7 @@ from guardband.cli.exit_codes import CANNOT_JUDGE, REFUSED, exit_code
 from guardband.cli.help import DATA, OUTPUT, PROMISE
 from guardband.cli.options import TABLES, Author, Device, Json, ModelPath, Quiet, SheetName, Title, Trusted, Unit
 from guardband.cli.paths import need_model_first, need_writable
+from guardband.cli.ray_options import OnRay, SkipCorrupt, need_ray
 
 NOT_AGAIN = "These rows cannot audit the new model. Use other rows."
 
@@ -93,6 +94,8 @@ def audit(
             rich_help_panel=OUTPUT,
         ),
     ] = False,
+    ray: OnRay = None,
+    skip_corrupt: SkipCorrupt = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -124,6 +127,16 @@ def audit(
         raise ValueError(
             f"--significance must lie strictly between 0 and 1, found {significance}. Use a number such as 0.01."
         )
+    need_ray(ray, skip_corrupt)
+    if ray is not None:
+        from guardband.cli.audit_ray import audit_on_ray
+
+        idle: dict[str, object] = {"--report-by": report_by, "--time": time, "--split-by": split_by, "--sheet": sheet}
+        idle |= {"--recalibrate": recalibrate, "--report": report, "--force": force, "--all": every}
+        odd = next((name for name, own in idle.items() if own), None)
+        if odd is not None:
+            raise ValueError(f"{odd} needs the rows themselves, and --ray only counts them. Remove one of the two.")
+        audit_on_ray((model_path, trusted, device), table_paths, target, significance, skip_corrupt, ray, speaker)
     disk = open_tables(paths, sheet)
     with speaker.loading("Loading PyTorch"):
         from guardband.audit.audit import audit as judge

@@ -81,12 +81,15 @@ def _tell_levels(levels: list[Entries], speaker: Speaker, every: bool) -> None:
     if len(levels) == 1 and not every:
         (own,) = levels
         if own["mean_width"] is not None:
-            mean, median = plain_number(own["mean_width"]), plain_number(own["median_width"])
-            side = own.get("side", "both")
-            if side == "both":
+            mean, side = plain_number(own["mean_width"]), own.get("side", "both")
+            if own["median_width"] is None:  # widths were only added up
+                what = "Width of the intervals" if side == "both" else f"Distance of the {side} bounds"
+                speaker.tell(f"{what}: {mean} on average.")
+            elif side == "both":
+                median = plain_number(own["median_width"])
                 speaker.tell(f"Width of the intervals: {mean} on average; half of them are narrower than {median}.")
             else:
-                what = f"Distance of the {side} bounds from the predictions"
+                what, median = f"Distance of the {side} bounds from the predictions", plain_number(own["median_width"])
                 speaker.tell(f"{what}: {mean} on average; half of them are nearer than {median}.")
         return
     tests = ("exact test",) if every else ()
@@ -120,6 +123,10 @@ def _tell_what_stands_out(found: Entries, places: list[tuple[Entries, Entries]],
     is_low = region is not None and region["flag"] == "low"
     for note in found["notes"][: found["drawn"]]:
         speaker.tell(note)
+    if not found["families"]:
+        for note in found["notes"][found["drawn"] :]:
+            speaker.tell(note)
+        return
     if not places and not drift and not is_low:
         groups = sum(1 for family in found["families"] for own in family["strata"] if own["n"])
         columns = f" and {len(found['drift']['columns']):,} columns"

@@ -14,6 +14,7 @@ from guardband.cli.group_options import GroupBins, GroupColumns, MissingGroup, S
 from guardband.cli.help import DATA, OUTPUT, PROMISE, WIDTH
 from guardband.cli.options import TABLES, Json, Quiet, SheetName, columns_in, levels_in, need_roles, risk_in, tails_in
 from guardband.cli.paths import need_writable
+from guardband.cli.ray_options import KeepScores, OnRay, SkipCorrupt, need_ray
 from guardband.cli.weight_options import MaxWeight, Weights, check_weight_options
 from guardband.words import visible
 
@@ -93,6 +94,9 @@ def calibrate(
     max_weight: MaxWeight = None,
     split_by: SplitBy = None,
     independent_rows: IndependentRows = False,
+    ray: OnRay = None,
+    skip_corrupt: SkipCorrupt = False,
+    keep_scores: KeepScores = None,
     verbose: Annotated[
         bool,
         typer.Option("--verbose", "-v", help="Also show the whole certificate.", rich_help_panel=OUTPUT),
@@ -115,6 +119,8 @@ def calibrate(
 
     `guardband calibrate bands.csv --lower q05 --upper q95 --target price -o price.rule`
 
+    `guardband calibrate 'bands/*.parquet' --lower q05 --upper q95 --target price -o price.rule --ray local`
+
     `guardband predict price.rule new.csv -o new-with-intervals.csv`
     """
     from guardband.cli.calibrate_steps import calibrate_rule, read_bands, training_groups
@@ -122,6 +128,7 @@ def calibrate(
     from guardband.doors.bands import BandCalibrator
 
     speaker = Speaker(quiet, as_json)
+    need_ray(ray, skip_corrupt, keep_scores)
     paths = paths_in(table_paths)
     need_writable((output,), paths)
     columns = _columns(lower, point, upper, side)
@@ -157,7 +164,18 @@ def calibrate(
         crossing=crossing,  # type: ignore[arg-type]
         **of_groups,
     )
-    disk = open_tables(paths, sheet)
+    if ray is not None:
+        idle = {"--sheet": sheet, "--split-by": split_by, "--weights": weights}
+        odd = next((name for name, own in idle.items() if own), None)
+        if odd is not None:
+            raise ValueError(f"{odd} and --ray exclude each other for now. Remove one of them.")
+        from guardband.ray.calibrating import KEEP_SCORES
+        from guardband.ray.sources import Files
+
+        files = Files.of(table_paths, skip_corrupt)
+        disk = files.like
+    else:
+        disk = open_tables(paths, sheet)
     keys = columns_in(split_by or [], disk.names)
     groups = list(dict.fromkeys(columns_in(group or [], disk.names)))
     roles = ((lower, "--lower"), (point, "--point"), (upper, "--upper"), (weights, "--weights"))
@@ -165,6 +183,13 @@ def calibrate(
     named += [(name, "--split-by") for name in keys] + [(name, "--group") for name in groups]
     need_roles(target[0], named, disk.names, disk.label)
     known = None if training is None else training_groups(training, groups, speaker)
+    if ray is not None:
+        from guardband.cli.calibrate_ray import calibrate_on_ray
+
+        kept = KEEP_SCORES if keep_scores is None else keep_scores
+        rule, rows = calibrate_on_ray(rule, files, columns, target[0], groups, known, kept, skip_corrupt, ray, speaker)
+        _finish(rule, rows, output, speaker, verbose)
+        return
     rows = read_bands(disk, columns, target[0], keys, groups, known, weights, speaker)
     of_weights = {} if weights is None else {"weights": weights, "max_weight": max_weight}
     calibrate_rule(rule, rows, columns, not independent_rows, groups, known, of_weights)
@@ -235,7 +260,9 @@ def _finish(rule: BandCalibrator, rows: Labelled, output: Path, speaker: Speaker
     tell_groups(groups, speaker, None if verbose else "Add --verbose to see them.")
     speaker.tell(f"{len(sample)} of the calibration rows, with their intervals:")
     speaker.tell(sample_table(sample, speaker.out.width if speaker.out.is_terminal else WIDTH))
-    speaker.tell(f"Rule: {output}, from {rows.n:,} calibration rows of {source}")
+    calibrated = certificate.n_calibration
+    read = max(rows.n, calibrated)  # on Ray, rows are only the first of the files
+    speaker.tell(f"Rule: {output}, from {read:,} calibration rows of {source}")
     speaker.tell(f"Next: guardband predict {output} NEW.csv -o OUT.csv")
     speaker.tell_json(
         {
@@ -243,7 +270,7 @@ def _finish(rule: BandCalibrator, rows: Labelled, output: Path, speaker: Speaker
             "target": rows.target,
             "columns": list(rule.columns.names),
             "groups": groups,
-            "rows": {"read": rows.n, "calibrated": certificate.n_calibration},
+            "rows": {"read": read, "calibrated": calibrated},
             "certificate": certificate.to_dict(),
             "certificate_in_words": str(certificate),
             "sample": [row.to_dict() for row in sample],

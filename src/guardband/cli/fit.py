@@ -7,6 +7,7 @@ from pathlib import Path
 import typer
 
 from guardband.cli.console import Speaker
+from guardband.cli.fit_on_ray import fit_on_ray, refuse_on_ray
 from guardband.cli.fit_options import (
     Calibration,
     Check,
@@ -61,6 +62,7 @@ from guardband.cli.options import (
     tails_in,
 )
 from guardband.cli.paths import ENDING, need_writable
+from guardband.cli.ray_options import Checkpoints, MemoryLimit, OnRay, need_ray
 from guardband.words import visible
 
 CHECK = 0.1
@@ -107,6 +109,9 @@ def fit(
     integer: Integer = None,
     seed: Seed = 0,
     device: Device = "auto",
+    ray: OnRay = None,
+    memory: MemoryLimit = None,
+    checkpoints: Checkpoints = None,
     output: ModelOutput = None,
     report: ReportPage = None,
     no_report: NoReport = False,
@@ -196,7 +201,22 @@ def fit(
         raise ValueError(f"--target names {target[0]!r} twice. Name each target once.")
     if each_target and len(target) == 1:
         raise ValueError("--each-target is about several targets. Repeat --target, or remove --each-target.")
-    page = None if no_report else report or output.parent / f"{output.stem}.html"
+    need_ray(ray, skip_corrupt=False)
+    if ray is None:
+        for option, given in (("--memory-limit", memory), ("--checkpoints", checkpoints)):
+            if given is not None:
+                raise ValueError(f"{option} is for a fit on Ray. Add --ray, or remove {option}.")
+    else:
+        refuse_on_ray(
+            **{
+                "--report-by": report_by, "--time": time, "--weight": weight, "--sheet": sheet, "--folds": folds,
+                "--for-target": for_target, "--split-by-time": split_by_time, "--check": check, "--report": report,
+                "--title": title, "--author": author, "--unit": unit, "--each-target": each_target,
+            },
+            several=len(target) > 1,
+            crossed=calibration != "split",
+        )  # fmt: skip
+    page = None if no_report or ray is not None else report or output.parent / f"{output.stem}.html"
     need_writable((output, page), paths if for_target is None else [*paths, for_target])
     if split_by_time and time is None:
         raise ValueError("--split-by-time needs a column of time. Name it with --time.")
@@ -235,6 +255,12 @@ def fit(
             **of_groups,
         )
 
+    if ray is not None:
+        model.split_by = split_by or ([] if independent_rows else None)
+        groups = groups_in(group or [], open_tables(paths[:1]).names)
+        model.groups = groups.by
+        fit_on_ray(model, paths, target[0], drop or [], ray, memory, checkpoints, output, speaker)
+        return
     disk = open_tables(paths, sheet)
     dropped, keys = columns_in(drop or [], disk.names), columns_in(split_by or [], disk.names)
     model.split_by = keys or ([] if independent_rows else None)

@@ -13,7 +13,8 @@ import typer
 from guardband.cli.console import Speaker
 from guardband.cli.help import DATA, OUTPUT, PROMISE
 from guardband.cli.options import TABLES, Device, Json, ModelPath, Quiet, SheetName, Trusted, levels_in
-from guardband.cli.paths import need_model_first, need_writable
+from guardband.cli.paths import make_folder, need_model_first, need_writable
+from guardband.cli.ray_options import OnRay, SkipCorrupt, need_ray
 from guardband.words import listed
 
 if TYPE_CHECKING:
@@ -67,7 +68,8 @@ def predict(
             "--output",
             "-o",
             metavar="OUT",
-            help="File to write: .csv, .csv.gz, .parquet or .arrow. Use - for CSV on standard output.",
+            help="File to write: .csv, .csv.gz, .parquet or .arrow. Use - for CSV on standard output. With --ray, a "
+            "folder to write files to; a run that was stopped goes on there.",
             rich_help_panel=OUTPUT,
         ),
     ] = "-",
@@ -87,6 +89,8 @@ def predict(
             rich_help_panel=OUTPUT,
         ),
     ] = False,
+    ray: OnRay = None,
+    skip_corrupt: SkipCorrupt = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -107,6 +111,8 @@ def predict(
 
     `guardband predict sales.guardband new.csv -o out.csv --quantiles 0.05,0.5,0.95 --above 300000`
 
+    `guardband predict sales.guardband 'in/*.parquet' -o out/ --ray local`
+
     `zcat new.csv.gz | guardband predict sales.guardband - > out.csv`
     """
     speaker = Speaker(quiet, as_json)
@@ -118,6 +124,11 @@ def predict(
         from guardband.data.several import open_tables, paths_in
         from guardband.data.table_writer import format_of
 
+    need_ray(ray, skip_corrupt)
+    if ray is not None:
+        how = (level, unlike, no_formulas, StatedColumns.of(quantiles, above, below))
+        _predict_on_ray((model_path, trusted, device), (table_paths, sheet), output, how, (ray, skip_corrupt), speaker)
+        return
     ending = format_of(output)
     if as_json and output == STANDARD:
         raise ValueError("--json and the table cannot both go to standard output. Write the table to a file with -o.")
@@ -167,6 +178,63 @@ def predict(
             "promises": promises,
             "extra": list(inputs.extra),
             "unlike": found.to_dict(),
+            "seconds": seconds,
+        }
+    )
+
+
+def _predict_on_ray(
+    of_model: tuple[Path, Path | None, str],
+    of_table: tuple[list[str], str | None],
+    output: str,
+    how: tuple[list[str] | None, bool, bool, StatedColumns],
+    on: tuple[str, bool],
+    speaker: Speaker,
+) -> None:
+    """Predict files into a folder, and say what came of it."""
+    from guardband.cli.model_columns import load_for_tables
+    from guardband.cli.predict_ray import PartWriter, ending_of, place_in, predict_on_ray
+    from guardband.cli.stream import Inputs
+    from guardband.data.files import STANDARD
+    from guardband.doors.signed_file import trusted_file
+    from guardband.ray.sources import Files
+
+    (model_path, trusted, device), (table_paths, sheet), (level, unlike, no_formulas, stated) = of_model, of_table, how
+    need_model_first("predict", model_path, table_paths)
+    if STANDARD in (output, *table_paths) or sheet is not None:
+        raise ValueError("--ray reads Parquet and CSV files into a folder. Name files, and a folder with -o OUT/.")
+    files = Files.of(table_paths, on[1])
+    ending = ending_of(files.like)
+    if no_formulas and ending != ".csv":
+        raise ValueError("--no-formulas works for CSV only. Remove --no-formulas.")
+    source = trusted_file(model_path, trusted)
+    with speaker.loading("Loading PyTorch"):
+        model = load_for_tables(source, device)
+    stated.need(model)
+    inputs, folder = Inputs.of(model, files.like), Path(output)
+    make_folder(folder)
+    writer = PartWriter(model, inputs, levels_in(level) if level else None, unlike, stated, no_formulas, ending)
+    began = time.monotonic()
+    done = predict_on_ray(files, Path(model_path).read_bytes(), writer, folder, on[1], on[0], speaker)
+    seconds = time.monotonic() - began
+    before = f" {done.again:,} of them were there before." if done.again else ""
+    speaker.note(
+        f"Predicted {done.found.n:,} rows in {seconds:.1f} s. {folder} has {done.parts:,} files with the new columns "
+        f"{', '.join(done.added)}.{before}"
+    )
+    for words in done.skipped:
+        speaker.warn(f"Left out: {words}")
+    if done.found.count:
+        speaker.warn(done.found.in_words(lambda row: place_in(files, row)))
+    speaker.tell_json(
+        {
+            "output": output,
+            "rows": done.found.n,
+            "files": done.parts,
+            "added": done.added,
+            "skipped": list(done.skipped),
+            "extra": list(inputs.extra),
+            "unlike": {"rows": done.found.count, "of": done.found.n},
             "seconds": seconds,
         }
     )

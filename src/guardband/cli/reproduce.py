@@ -13,6 +13,7 @@ import typer
 from guardband.cli.console import Speaker
 from guardband.cli.help import DATA, OUTPUT, TRAINING
 from guardband.cli.options import LARGEST_SEED, Device
+from guardband.cli.ray_options import OnRay, need_ray
 from guardband.cli.status import STATUS
 
 
@@ -75,6 +76,7 @@ def reproduce(
             metavar="NUMBER", min=1, help="How many processes to run at the same time.", rich_help_panel=TRAINING
         ),
     ] = 1,
+    ray: OnRay = None,
     output: Annotated[
         Path,
         typer.Option("--output", "-o", metavar="FOLDER", help="Folder for the results.", rich_help_panel=OUTPUT),
@@ -90,6 +92,9 @@ def reproduce(
     `guardband reproduce simulation --quick -o reproduction`
     """
     speaker = Speaker()
+    need_ray(ray, skip_corrupt=False)
+    if ray is not None and jobs > 1:
+        raise ValueError("--ray and --jobs exclude each other. Remove --jobs.")
     speaker.step("Loading PyTorch")
     from guardband.data.packages import need_packages
     from guardband.experiments.reproduce.cells import EXPERIMENTS, cells_of
@@ -118,7 +123,7 @@ def reproduce(
             {"command": "guardband " + shlex.join(sys.argv[1:]), **about},
         )
         try:
-            run(cells, folder, seed=seed, device=device, data_dir=data_dir, jobs=jobs)
+            run(cells, folder, seed=seed, device=device, data_dir=data_dir, jobs=jobs, cluster=ray)
         except KeyboardInterrupt:
             speaker.tell(f"Stopped. To continue, give the same command again. Finished results are in {output}.")
             raise typer.Exit(130) from None

@@ -7,7 +7,10 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from guardband.data.asking import Asking, AskLargest, AskRanks, AskSpread, View, answered
+from guardband.data.order_statistics import middle_ranks
 from guardband.data.row_numbers import Rows, known_as
+from guardband.data.table import Column
 from guardband.data.transforms import instead
 from guardband.exceptions import TargetWarning, warn
 from guardband.words import number
@@ -29,12 +32,18 @@ def absurd(values: NDArray[np.float64]) -> NDArray[np.bool_]:
     i (log d_i - log d_(i+1)) are independent exponentials with one mean (Rényi). So a spacing in units of the mean of
     the m next ones exceeds t with probability (1 + t / m)^-m, whatever the power; lighter tails exceed it less often.
     """
-    halves = values / 2  # differences of numbers near the largest float would overflow
-    distances = np.abs(halves - np.median(halves))
-    n = len(values)
+    median, least = answered(asks_absurd(), Column("", values))
+    distances: NDArray[np.float64] = np.abs(values / 2 - median)
+    return distances >= least
+
+
+def asks_absurd() -> Asking[tuple[float, float]]:
+    """Learn half of the median, and from which distance of halves on values are absurd: infinity if none is."""
+    spread = yield AskSpread()
+    n = spread.values
+    median = float(np.mean((yield AskRanks(middle_ranks(n), spread)) / 2))  # halves, whose differences never overflow
     most, others = math.ceil(LARGEST_SHARE * n), max(OTHERS, math.isqrt(n))
-    kept = min(most + others + 1, n)
-    top = np.sort(np.partition(distances, n - kept)[n - kept :])[::-1]
+    top = yield AskLargest(most + others + 1, View(origin=median, halved=True))
     logs = np.log(top[top > 0])
     gaps = logs[:-1] - logs[1:]
     spacings = np.arange(1, len(logs)) * gaps
@@ -44,7 +53,7 @@ def absurd(values: NDArray[np.float64]) -> NDArray[np.bool_]:
         m, total = len(next_ones), float(next_ones.sum())
         if m >= FEWEST_OTHERS and (total == 0 or (1 + spacings[i] / total) ** -m < CHANCE):
             found = int(i) + 1
-    return distances >= top[found - 1] if found else np.zeros(n, dtype=bool)
+    return median, float(top[found - 1]) if found else math.inf
 
 
 def warn_of_absurd(y: NDArray[np.float64], wrong: Rows, rows: Rows, trains: bool = True) -> None:

@@ -8,17 +8,20 @@ formula serves tables and the network that is exported.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from guardband.data.asking import PLAIN, Asking, AskMean, AskRanks, AskSpread, Several, Spread, View, answered
 from guardband.data.kinds import Kind
+from guardband.data.order_statistics import between, middle_ranks, ranks_around
 from guardband.data.table import Column, categories_from, numbers_from
-from guardband.data.tails import origin_and_unit, signed_log
+from guardband.data.tails import asks_origin_and_unit, signed_log
+from guardband.data.turns import YEAR, turned
 
 Array = NDArray[np.float64]
 
@@ -27,7 +30,7 @@ MOST_INDEXED, FEWEST_ROWS = 10_000, 3
 """Categories of a column with many: at most so many, each with at least so many training rows."""
 FURTHEST = 1e6
 MOST_RANGES = 3
-YEAR = 365.2425
+QUARTERS = (0.25, 0.5, 0.75)
 SPANS = {"weekday": 14.0, "season": YEAR}
 """Days that dates must span for what recurs to tell more than the day itself."""
 
@@ -45,14 +48,14 @@ class NumberCode:
     """How many of the columns made, the first ones, are robust numbers."""
 
     @classmethod
-    def learn(cls, column: Column) -> NumberCode:
-        """Return the code learnt on the training rows."""
-        values = numbers_from(column, column.kind)
-        present = values[~np.isnan(values)]
-        if len(present) == 0:
-            return cls(0.0, 1.0, 0.0, marks_missing=False, kind=column.kind)
-        center, scale = cls.measure(present)
-        return cls(center, scale or 1.0, float(np.median(present)), len(present) < len(values), column.kind)
+    def asks(cls, kind: Kind, view: View = PLAIN) -> Asking[NumberCode]:
+        """Learn the code on the training rows."""
+        spread = yield AskSpread(view)
+        if not spread.values:
+            return cls(0.0, 1.0, 0.0, marks_missing=False, kind=kind)
+        quartiles = yield from _asks_quartiles(spread, view)
+        center, scale = yield from cls.asks_measure(quartiles, view)
+        return cls(center, scale or 1.0, quartiles.median, spread.some_missing, kind)
 
     @property
     def width(self) -> int:
@@ -60,9 +63,9 @@ class NumberCode:
         return 1 + self.marks_missing
 
     @staticmethod
-    def measure(present: Array) -> tuple[float, float]:
-        """Return the middle of values and their scale, 0 if they do not vary."""
-        return center_and_scale(present)
+    def asks_measure(quartiles: Quartiles, view: View) -> Asking[tuple[float, float]]:
+        """Learn the middle of values and their scale, 0 if they do not vary."""
+        return (yield from asks_center_and_scale(quartiles.spread, view))
 
     def read(self, column: Column) -> Array:
         """Return the numbers, NaN for missing."""
@@ -85,11 +88,16 @@ class RobustCode(NumberCode):
     numbers: ClassVar[int] = 1
 
     @staticmethod
-    def measure(present: Array) -> tuple[float, float]:
-        """Return median and interquartile range, or half of the whole range if that is nothing but rounding."""
-        low, center, high = (float(q) for q in np.quantile(present, [0.25, 0.5, 0.75]))
-        rounding = 10 * np.finfo(float).eps * float(np.abs(present).max())
-        return center, next((s for s in (high - low, float(np.ptp(present)) / 2) if s > rounding), 0.0)
+    def asks_measure(quartiles: Quartiles, view: View) -> Asking[tuple[float, float]]:
+        """Learn the middle of values and their scale: there is nothing more to ask."""
+        yield from ()
+        return quartiles.center_and_range
+
+    @classmethod
+    def of(cls, quartiles: Quartiles, kind: Kind = "number") -> RobustCode:
+        """Return the code for values with these quartiles."""
+        center, scale = quartiles.center_and_range
+        return cls(center, scale or 1.0, quartiles.median, quartiles.spread.some_missing, kind)
 
     def encode(self, values: Any, xp: Any = np) -> Any:
         """Return ``(n, 1)``, or ``(n, 2)`` with the mark of missing values."""
@@ -109,15 +117,19 @@ class LongTailCode:
     numbers: ClassVar[int] = 2
 
     @classmethod
-    def learn(cls, column: Column) -> NumberCode | LongTailCode:
-        """Return the code learnt on the training rows; a ``RobustCode`` if the tail is not long."""
-        values = numbers_from(column, column.kind)
-        plain = RobustCode.learn(column)
-        origin, unit = origin_and_unit(values[~np.isnan(values)])
+    def asks(cls, kind: Kind) -> Asking[NumberCode | LongTailCode]:
+        """Learn the code on the training rows; a ``RobustCode`` if the tail is not long."""
+        spread = yield AskSpread()
+        if not spread.values:
+            return RobustCode(0.0, 1.0, 0.0, marks_missing=False, kind=kind)
+        quartiles = yield from _asks_quartiles(spread, PLAIN)
+        plain = RobustCode.of(quartiles, kind)
+        origin, unit = yield from asks_origin_and_unit(spread, quartiles.middle)
         if unit is None:
             return plain
-        logarithms = Column(column.name, signed_log((values - origin) / unit, np))
-        return cls(plain, RobustCode.learn(logarithms), origin, unit)
+        # The logarithm grows with the value: its order statistics are the logarithms of those of the values.
+        logarithms = quartiles.map(lambda values: signed_log((values - origin) / unit, np))
+        return cls(plain, RobustCode.of(logarithms), origin, unit)
 
     @property
     def kind(self) -> Kind:
@@ -171,12 +183,11 @@ class OneHotCode(Categories):
     marks_missing: bool
 
     @classmethod
-    def learn(cls, column: Column) -> OneHotCode:
-        """Return the code learnt on the training rows."""
-        cells = categories_from(column)
-        counts = Counter(cell for cell in cells if cell is not None)
-        frequent = sorted(counts, key=lambda cell: (-counts[cell], cell))[:MOST_ONE_HOT]
-        return cls(tuple(sorted(frequent)), len(counts) > len(frequent), None in cells)
+    def of(cls, counts: Counter[str | None]) -> OneHotCode:
+        """Return the code for categories that occur so often."""
+        some_missing, present = counts[None] > 0, {cell: n for cell, n in counts.items() if cell is not None}
+        frequent = sorted(present, key=lambda cell: (-present[cell], cell))[:MOST_ONE_HOT]
+        return cls(tuple(sorted(frequent)), len(present) > len(frequent), some_missing)
 
     @property
     def width(self) -> int:
@@ -210,10 +221,10 @@ class IndexCode(Categories):
         return len(self.categories) + 2
 
     @classmethod
-    def learn(cls, column: Column) -> IndexCode:
-        """Return the code learnt on the training rows."""
-        counts = Counter(cell for cell in categories_from(column) if cell is not None)
-        frequent = sorted((v for v in counts if counts[v] >= FEWEST_ROWS), key=lambda v: (-counts[v], v))
+    def of(cls, counts: Counter[str | None]) -> IndexCode:
+        """Return the code for categories that occur so often."""
+        often = {cell: n for cell, n in counts.items() if cell is not None and n >= FEWEST_ROWS}
+        frequent = sorted(often, key=lambda cell: (-often[cell], cell))
         return cls(tuple(sorted(frequent[:MOST_INDEXED])))
 
     def encode(self, values: Any, xp: Any = np) -> Any:
@@ -252,15 +263,16 @@ class DateCode:
         return len(self.parts) + self.parts[0][1].marks_missing
 
     @classmethod
-    def learn(cls, column: Column, number: type[NumberCode]) -> DateCode:
-        """Return the code learnt on the training rows."""
-        days = numbers_from(column, "date")
-        present = days[~np.isnan(days)]
+    def asks(cls, number: type[NumberCode]) -> Asking[DateCode]:
+        """Learn the code on the training rows."""
+        spread = yield AskSpread()
         turns = ["day"]
-        if len(present):
-            turns += ["time"] if np.ptp(turned(present, "time", np)) else []
-            turns += [turn for turn, span in SPANS.items() if np.ptp(present) >= span]
-        return cls(tuple((turn, number.learn(Column(column.name, turned(days, turn, np)))) for turn in turns))
+        if spread.values:
+            times = yield AskSpread(View("time"))
+            turns += ["time"] if times.range else []
+            turns += [turn for turn, span in SPANS.items() if spread.range >= span]
+        parts = yield Several(tuple(number.asks("number", View(turn)) for turn in turns))
+        return cls(tuple(zip(turns, parts, strict=True)))
 
     def read(self, column: Column) -> Array:
         """Return the days since 1970, NaN for missing."""
@@ -270,15 +282,6 @@ class DateCode:
         """Return a column for each part, and the mark of missing values if training rows had any."""
         made = [code.encode(turned(values, turn, xp), xp) for turn, code in self.parts]
         return xp.concatenate([part[:, :1] for part in made] + [made[0][:, 1:]], 1)
-
-
-def turned(days: Any, turn: str, xp: Any) -> Any:
-    """Return what recurs of days since 1970: part of a day, weekday from Monday, part of a year."""
-    if turn == "time":
-        return xp.remainder(days, 1)
-    if turn == "weekday":
-        return xp.remainder(xp.floor(days) + 3, 7)
-    return xp.remainder(days / YEAR, 1) if turn == "season" else days
 
 
 def _single(values: Any, xp: Any) -> Any:
@@ -323,12 +326,65 @@ def code_from_dict(entries: Mapping[str, Any]) -> Code:
     return CODES[name](**own)
 
 
-def center_and_scale(values: Array) -> tuple[float, float]:
-    """Return mean and standard deviation, with 0 for the latter if only rounding varies."""
-    largest = float(np.abs(values).max())
+# ------------------------------------------------------------------------------------------------ measures
+
+
+@dataclass(frozen=True)
+class Quartiles:
+    """Values around the quartiles: two for each share, and the two in the middle."""
+
+    spread: Spread
+    low: tuple[float, float]
+    center: tuple[float, float]
+    high: tuple[float, float]
+    middle: tuple[float, float]
+
+    @property
+    def median(self) -> float:
+        """The mean of the two values in the middle."""
+        return float(np.mean(self.middle))
+
+    @property
+    def center_and_range(self) -> tuple[float, float]:
+        """Median and interquartile range, or half of the whole range if that is nothing but rounding, or 0."""
+        n, rounding = self.spread.values, 10 * np.finfo(float).eps * self.spread.furthest
+        pairs = zip((self.low, self.center, self.high), QUARTERS, strict=True)
+        low, center, high = (between(*pair, share, n) for pair, share in pairs)
+        return center, next((s for s in (high - low, self.spread.range / 2) if s > rounding), 0.0)
+
+    def map(self, increasing: Callable[[Array], Array]) -> Quartiles:
+        """Return those of the values of a function that grows."""
+        ends = increasing(np.array([self.spread.least, self.spread.most])).tolist()
+        pairs = (increasing(np.array(pair)).tolist() for pair in (self.low, self.center, self.high, self.middle))
+        return Quartiles(replace(self.spread, least=ends[0], most=ends[1]), *map(tuple, pairs))
+
+
+def _asks_quartiles(spread: Spread, view: View) -> Asking[Quartiles]:
+    n = spread.values
+    ranks = [*(ranks_around(share, n) for share in QUARTERS), middle_ranks(n)]
+    found = yield AskRanks(tuple(rank for pair in ranks for rank in pair), spread, view)
+    return Quartiles(spread, *zip(found[::2].tolist(), found[1::2].tolist(), strict=True))
+
+
+def asks_center_and_scale(
+    spread: Spread, view: View = PLAIN, change: Callable[[Array], Array] | None = None
+) -> Asking[tuple[float, float]]:
+    """Learn mean and standard deviation, with 0 for the latter if only rounding varies."""
+    largest = spread.furthest
     if largest == 0:
         return 0.0, 0.0
-    shrunk = values / largest  # squares of values beyond 1e154 would overflow
-    deviation = float(shrunk.std())
-    scale = deviation * largest if deviation > 10 * np.finfo(float).eps else 0.0
-    return float(shrunk.mean()) * largest, scale
+    # Divided by the largest, since squares of values beyond 1e154 would overflow.
+    mean = yield AskMean(view, largest, change=change)
+    variance = yield AskMean(view, largest, mean, change)
+    deviation = float(np.sqrt(variance))
+    return mean * largest, deviation * largest if deviation > 10 * np.finfo(float).eps else 0.0
+
+
+def center_and_scale(values: Array) -> tuple[float, float]:
+    """Return mean and standard deviation, with 0 for the latter if only rounding varies."""
+
+    def asks() -> Asking[tuple[float, float]]:
+        spread = yield AskSpread()
+        return (yield from asks_center_and_scale(spread))
+
+    return answered(asks(), Column("", values))

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import IO, TYPE_CHECKING, cast
 
-from guardband.data.damage import reason_of
+from guardband.data.damage import UnreadableError, reason_of
 from guardband.data.text_cells import DECIMAL_COMMA, FINITE, decoded
 from guardband.data.zip_file import DAMAGED, ZIP, damaged, only_member
 
@@ -81,9 +81,13 @@ class Stream(io.RawIOBase):
         try:
             return self._text.read(size)
         except EOFError:
-            raise ValueError(f"{self._label} is cut short: its gzip has no end. Copy or download it again.") from None
+            raise UnreadableError(
+                f"{self._label} is cut short: its gzip has no end. Copy or download it again."
+            ) from None
         except (gzip.BadGzipFile, zlib.error) as error:
-            raise ValueError(f"{self._label} is a damaged gzip file: {error}. Copy or download it again.") from None
+            raise UnreadableError(
+                f"{self._label} is a damaged gzip file: {error}. Copy or download it again."
+            ) from None
 
 
 @dataclass(frozen=True)
@@ -186,7 +190,7 @@ def csv_blocks(
             with closing(again()) as own:
                 for _ in csv_blocks(own, dialect, names, label, None):
                     pass
-        raise ValueError(f"{label}: {_in_words(str(error))}") from None
+        raise UnreadableError(f"{label}: {_in_words(str(error))}") from None
     finally:
         # A thread of Arrow that lets go of the file while Python ends would abort the process.
         del reader

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from guardband.data.asking import AskCategories, Asking, answered
 from guardband.data.codes import (
     MOST_ONE_HOT,
     Code,
@@ -23,7 +24,7 @@ from guardband.data.codes import (
     code_to_dict,
 )
 from guardband.data.kinds import Kind
-from guardband.data.table import Column, Table, categories_from, numbers_from
+from guardband.data.table import Table, numbers_from
 from guardband.words import rows_named
 
 Matrix = NDArray[np.float32]
@@ -45,7 +46,7 @@ class TableEncoder:
     @classmethod
     def learn(cls, table: Table, robust: bool = False, keys: Sequence[str] = ()) -> TableEncoder:
         """Return the encoder learnt on the training rows; of the ``keys``, columns of text are left out."""
-        return cls(tuple(_learn(column, robust, column.name in keys) for column in table.columns))
+        return cls(tuple(answered(asks_code(c.kind, robust, c.name in keys), c) for c in table.columns))
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
@@ -106,16 +107,18 @@ class TableEncoder:
         return cls(tuple(code_from_dict(code) for code in entries["codes"]))
 
 
-def _learn(column: Column, robust: bool, is_key: bool) -> Code:
-    if is_key and column.kind == "category":
-        return NoCode()
+def asks_code(kind: Kind, robust: bool, is_key: bool = False) -> Asking[Code]:
+    """Learn how a column of a kind becomes numbers."""
+    if kind == "category":
+        if is_key:
+            return NoCode()
+        counts = yield AskCategories()
+        many = robust and len(counts.keys() - {None}) > MOST_ONE_HOT
+        return IndexCode.of(counts) if many else OneHotCode.of(counts)
     number: type[NumberCode] = RobustCode if robust else NumberCode
-    if column.kind == "category":
-        many = robust and len(set(categories_from(column)) - {None}) > MOST_ONE_HOT
-        return IndexCode.learn(column) if many else OneHotCode.learn(column)
-    if column.kind == "date":
-        return DateCode.learn(column, number)
-    return LongTailCode.learn(column) if robust else number.learn(column)
+    if kind == "date":
+        return (yield from DateCode.asks(number))
+    return (yield from LongTailCode.asks(kind) if robust else number.asks(kind))
 
 
 @dataclass(frozen=True)

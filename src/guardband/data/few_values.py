@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from guardband.data.asking import AskAtMost, AskDistinct, Asking, AskRanks, AskSpread, answered
+from guardband.data.order_statistics import middle_ranks
+from guardband.data.table import Column
 from guardband.exceptions import TargetWarning, warn
 
 FEW_VALUES, ROWS_A_VALUE = 10, 5
@@ -19,21 +22,34 @@ def remarks_on_values(y: NDArray[np.float64]) -> tuple[str, ...]:
 
     Two values are also warned of, and so is a code for "missing".
     """
-    values, counts = np.unique(y, return_counts=True)
+    return answered(asks_remarks(), Column("", y))
+
+
+def asks_remarks() -> Asking[tuple[str, ...]]:
+    """Learn the same of targets."""
+    spread = yield AskSpread()
+    (values, counts), is_all = yield AskDistinct(FEW_VALUES)
     _warn_of_codes(values, counts)
-    few, most = len(values), int(counts.argmax())
-    if 1 < few <= FEW_VALUES and len(y) >= ROWS_A_VALUE * few:
+    few, n = len(values), spread.values
+    if is_all and few > 1 and n >= ROWS_A_VALUE * few:
         words = f"The target has only {few} different values. Intervals will often contain "
         if few > 2:
             return (f"{words}several of them.",)
         words += "both."
         warn(f"{words} A classifier may answer your question better.", TargetWarning)
         return (words,)
-    if few > FEW_VALUES and counts[most] >= MANY_EQUAL * len(y):
-        share = f"{counts[most] / len(y):.0%}"
+    if is_all:
+        return ()
+    # A value that half of all targets have is one of the two in the middle.
+    middle = sorted(set((yield AskRanks(middle_ranks(n), spread)).tolist()))
+    below = [float(np.nextafter(value, -np.inf)) for value in middle]
+    up_to = dict(zip(sorted({*middle, *below}), (yield AskAtMost(tuple(sorted({*middle, *below})))), strict=True))
+    equal = [up_to[value] - up_to[before] for value, before in zip(middle, below, strict=True)]
+    most = int(np.argmax(equal))
+    if equal[most] >= MANY_EQUAL * n:
         return (
-            f"{share} of the training targets are equal to {values[most]:g}. Coverage can exceed the confidence level, "
-            "because equal targets are often covered together.",
+            f"{equal[most] / n:.0%} of the training targets are equal to {middle[most]:g}. Coverage can exceed the "
+            "confidence level, because equal targets are often covered together.",
         )
     return ()
 

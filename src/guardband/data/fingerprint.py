@@ -23,6 +23,9 @@ MOST_OVERLAP = 0.05
 Genuine twins are common: 3 to 5% of the concrete data's calibration rows have one among the training rows.
 """
 
+MOST_TWINS = 3
+"""So many rows that are found in a sample say nothing."""
+
 
 def fingerprints(table: Table, y: NDArray[np.float64]) -> Prints:
     """Return one 64-bit number per row of x and y, ``(n,)``: rows equal in single precision have equal ones."""
@@ -50,6 +53,26 @@ def column_prints(column: Column) -> Prints:
 def count_overlap(prints: Prints, training: Prints) -> int:
     """Return how many rows have an equal row among the training rows."""
     return int(np.isin(prints, training).sum())
+
+
+def smallest_prints(prints: Prints, most: int) -> Prints:
+    """Return the smallest of different fingerprints, in order: a sample, whatever the order of the rows.
+
+    The smallest of several sets together are among the smallest of each.
+    """
+    return np.unique(prints)[:most]
+
+
+def overlap_with_sample(prints: Prints, sample: Prints) -> int:
+    """Return about how many rows have an equal one among rows of which the smallest fingerprints alone are known.
+
+    Only rows with fingerprints as small can tell. A few that are found may be twins, and count for none.
+    """
+    if not len(sample):
+        return 0
+    own = prints[prints <= sample[-1]]
+    found = count_overlap(own, sample)
+    return round(found / len(own) * len(prints)) if found > MOST_TWINS else 0
 
 
 def allowed_overlap(n: int, known: Prints, by_chance: bool = True) -> int:

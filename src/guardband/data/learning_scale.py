@@ -2,21 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from guardband.bands.predicted import Predicted
-from guardband.data.codes import center_and_scale
-from guardband.data.tails import origin_and_unit, signed_exp, signed_log
+from guardband.data.asking import Asking, AskRanks, AskSpread, answered
+from guardband.data.codes import asks_center_and_scale, center_and_scale
+from guardband.data.order_statistics import middle_ranks
+from guardband.data.table import Column
+from guardband.data.tails import asks_origin_and_unit, signed_exp, signed_log
 
 Array = NDArray[np.float64]
 P = TypeVar("P", bound=Predicted)
 
 BEYOND = 1.0
 """How far beyond the training rows predictions may lie on a logarithmic scale, where errors grow when they go back."""
+
+
+@dataclass(frozen=True)
+class Logarithms:
+    """Signed logarithms about an origin."""
+
+    origin: float
+    unit: float
+
+    def __call__(self, values: Array) -> Array:
+        """Return those of values."""
+        logarithms: Array = signed_log((values - self.origin) / self.unit, np)
+        return logarithms
 
 
 @dataclass(frozen=True)
@@ -40,18 +56,29 @@ class LearningScale:
         return cls(center, scale or 1.0)
 
     @classmethod
-    def several(cls, values: Array) -> tuple[LearningScale, ...]:
-        """Return the scales that copies take turns with: the plain one, and a logarithmic one if a tail is long.
+    def asks(cls, several: bool) -> Asking[tuple[LearningScale, ...]]:
+        """Learn the scales that copies take turns with: the plain one, and a logarithmic one if a tail is long.
 
         Which one suits is not known before. Predictions of both, averaged, are nearly as good as those of the better.
         """
-        plain, (origin, unit) = cls.plain(values), origin_and_unit(values)
+        spread = yield AskSpread()
+        center, scale = yield from asks_center_and_scale(spread)
+        plain = cls(center, scale or 1.0)
+        if not several:
+            return (plain,)
+        middle = yield AskRanks(middle_ranks(spread.values), spread)
+        origin, unit = yield from asks_origin_and_unit(spread, tuple(middle.tolist()))
         if unit is None:
             return (plain,)
-        logarithms = signed_log((values - origin) / unit, np)
-        own = cls.plain(logarithms)
-        ends = float(logarithms.min()) - BEYOND, float(logarithms.max()) + BEYOND
-        return plain, cls(own.center, own.scale, origin, unit, *ends)
+        change = Logarithms(origin, unit)
+        least, most = change(np.array([spread.least, spread.most])).tolist()
+        center, scale = yield from asks_center_and_scale(replace(spread, least=least, most=most), change=change)
+        return plain, cls(center, scale or 1.0, origin, unit, least - BEYOND, most + BEYOND)
+
+    @classmethod
+    def several(cls, values: Array) -> tuple[LearningScale, ...]:
+        """Return the same scales of values in memory."""
+        return answered(cls.asks(several=True), Column("", values))
 
     def forward(self, values: Array) -> Array:
         """Return values as networks learn them."""

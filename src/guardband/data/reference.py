@@ -11,12 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from guardband.data.asking import AskAtMost, AskCategories, AskDistinct, Asking, AskRanks, AskSpread, answered
 from guardband.data.kinds import Kind
-from guardband.data.table import Column, Table, categories_from, numbers_from
+from guardband.data.table import Column, Table
 
 Array = NDArray[np.float64]
 
 KNOTS = 100
+OFF_BY = 0.001
+"""The share of rows by which a knot may lie off its quantile if rows are not in memory."""
 MOST_KEPT = 200
 CELLS = 4096
 """Into how many cells categories fall by a hash of their name."""
@@ -38,16 +41,23 @@ class NumberSummary:
     kind: Kind = "number"
 
     @classmethod
+    def asks(cls, name: str, kind: Kind = "number") -> Asking[NumberSummary]:
+        """Learn the summary of a column."""
+        spread = yield AskSpread()
+        n = spread.values
+        (few, _), is_all = yield AskDistinct(KNOTS)
+        knots: Array = few
+        if not is_all:
+            evenly = np.linspace(0, n - 1, KNOTS + 1).round().astype(np.intp)
+            found = yield AskRanks(tuple(evenly.tolist()), spread, off_by=OFF_BY)
+            knots = np.unique([float(f"{value:.6g}") for value in found])
+        at_most = yield AskAtMost(tuple(knots.tolist()))
+        return cls(name, spread.rows, spread.rows - n, tuple(knots.tolist()), at_most, kind)
+
+    @classmethod
     def learn(cls, name: str, values: Array, kind: Kind = "number") -> NumberSummary:
-        """Return the summary of a column's values, NaN for missing."""
-        present = np.sort(values[~np.isnan(values)])
-        knots: Array = present[np.append(True, present[1:] != present[:-1])[: len(present)]]
-        if len(knots) > KNOTS:
-            evenly = np.linspace(0, len(present) - 1, KNOTS + 1).round().astype(np.intp)
-            knots = np.unique([float(f"{value:.6g}") for value in present[evenly]])
-        at_most = np.searchsorted(present, knots, side="right")
-        missing = len(values) - len(present)
-        return cls(name, len(values), missing, tuple(knots.tolist()), tuple(at_most.tolist()), kind)
+        """Return the summary of values in memory, NaN for missing."""
+        return answered(cls.asks(name, kind), Column(name, values, kind))
 
 
 def cell_of(category: str) -> int:
@@ -75,20 +85,25 @@ class CategorySummary:
     kind: Kind = "category"
 
     @classmethod
-    def learn(cls, name: str, values: list[str | None]) -> CategorySummary:
-        """Return the summary of a column's cells, None for missing."""
-        counts = Counter(value for value in values if value is not None)
-        kept = sorted(counts, key=lambda value: (-counts[value], value))[:MOST_KEPT]
-        present = sum(counts.values())
-        own = tuple(counts.pop(value) for value in kept)
+    def asks(cls, name: str) -> Asking[CategorySummary]:
+        """Learn the summary of a column."""
+        counts = yield AskCategories()
+        missing, present = counts[None], {value: count for value, count in counts.items() if value is not None}
+        kept = sorted(present, key=lambda value: (-present[value], value))[:MOST_KEPT]
+        rows = missing + sum(present.values())
+        own = tuple(present.pop(value) for value in kept)
         cells: Counter[int] = Counter()
-        for value, count in counts.items():
+        for value, count in present.items():
             cells[cell_of(value)] += count
         rare = sorted(cells)
-        missing = len(values) - present
-        return cls(
-            name, len(values), missing, tuple(kept), own, cells.total(), tuple(rare), tuple(cells[i] for i in rare)
-        )
+        return cls(name, rows, missing, tuple(kept), own, cells.total(), tuple(rare), tuple(cells[i] for i in rare))
+
+    @classmethod
+    def learn(cls, name: str, values: list[str | None]) -> CategorySummary:
+        """Return the summary of cells in memory, None for missing."""
+        cells = np.empty(len(values), dtype=object)
+        cells[:] = values
+        return answered(cls.asks(name), Column(name, cells, decided="category"))
 
 
 @dataclass(frozen=True)
@@ -104,7 +119,8 @@ class Reference:
         """Return the summary of the training rows; of several targets ``(n, q)``, each of the known values."""
         targets = [own[~np.isnan(own)] for own in y.reshape(len(y), -1).T]
         first, *others = (NumberSummary.learn("response", own) for own in targets)
-        return cls(tuple(_summary(column) for column in table.columns), first, tuple(others))
+        columns = (answered(asks_summary(column.name, column.kind), column) for column in table.columns)
+        return cls(tuple(columns), first, tuple(others))
 
     def of_target(self, j: int) -> Reference:
         """Return the summary with one of several targets."""
@@ -122,10 +138,9 @@ class Reference:
         return cls(tuple(_from_dict(own) for own in entries["columns"]), first, tuple(others))
 
 
-def _summary(column: Column) -> NumberSummary | CategorySummary:
-    if column.kind == "category":
-        return CategorySummary.learn(column.name, categories_from(column))
-    return NumberSummary.learn(column.name, numbers_from(column), column.kind)
+def asks_summary(name: str, kind: Kind) -> Asking[NumberSummary | CategorySummary]:
+    """Learn the summary of a column of a kind."""
+    return (yield from CategorySummary.asks(name) if kind == "category" else NumberSummary.asks(name, kind))
 
 
 def _from_dict(entries: Mapping[str, Any]) -> NumberSummary | CategorySummary:

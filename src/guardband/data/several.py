@@ -46,10 +46,13 @@ def open_tables(paths: Sequence[str], sheet: str | None = None) -> DiskTable:
     if len(paths) > 1 and absent:
         raise FileNotFoundError(f"There is no table at {absent[0]}: check the path. Put names with spaces in quotes.")
     disks = [open_table(path, sheet) for path in paths]
-    return disks[0] if len(disks) == 1 else _joined(disks)
+    return joined(disks)
 
 
-def _joined(disks: list[DiskTable]) -> DiskTable:
+def joined(disks: list[DiskTable]) -> DiskTable:
+    """Return tables as one, their rows one behind the other; columns that differ are refused."""
+    if len(disks) == 1:
+        return disks[0]
     first = disks[0]
     for disk in disks[1:]:
         _need_same_columns(first, disk)
@@ -65,7 +68,7 @@ def _joined(disks: list[DiskTable]) -> DiskTable:
             starts.append((rows, disk))
             for batch, at in disk.sound_batches(wanted):
                 rows += len(batch)
-                yield _typed_alike(batch.select(wanted), schema), done + at
+                yield typed_alike(batch.select(wanted), schema), done + at
             done += disk.total or 0
 
     def place(row: int) -> str:
@@ -129,7 +132,7 @@ def _common_schema(disks: list[DiskTable]) -> pa.Schema | None:
     return pa.schema(fields)
 
 
-def _typed_alike(batch: Any, schema: pa.Schema | None) -> Any:
+def typed_alike(batch: Any, schema: pa.Schema | None) -> Any:
     """Return a batch with the types that all files have in common."""
     import pyarrow as pa
 

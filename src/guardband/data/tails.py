@@ -7,6 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from guardband.data.asking import Asking, AskRanks, AskSpread, Spread, View, answered
+from guardband.data.order_statistics import between, middle_ranks, ranks_around
+from guardband.data.table import Column
+
 Array = NDArray[np.float64]
 
 LONG, FAR = 10, 0.01
@@ -15,19 +19,35 @@ FEWEST = 100
 """So many values other than the median are needed to speak of a tail."""
 
 
-def origin_and_unit(values: Array) -> tuple[float, float | None]:
-    """Return the median of values and how far from it the others usually are, None if no tail is long."""
-    if len(values) == 0:
-        return 0.0, None
-    origin = 2 * float(np.median(values / 2))  # the sum of two numbers near the largest overflows
+def asks_origin_and_unit(spread: Spread, middle: tuple[float, float]) -> Asking[tuple[float, float | None]]:
+    """Learn the median of values and how far from it the others usually are, None if no tail is long.
+
+    ``middle`` are the two values whose mean is the median.
+    """
+    origin = 2 * float(np.mean(np.array(middle) / 2))  # the sum of two numbers near the largest overflows
+    view = View(origin=origin, away=True)
+    away = yield AskSpread(view)
+    if away.values < FEWEST or not np.isfinite(away.most):
+        return origin, None
+    shares = middle_ranks(away.values), ranks_around(1 - FAR, away.values)
+    found = yield AskRanks((*shares[0], *shares[1]), away, view)
+    unit, far = float(np.mean(found[:2])), between(float(found[2]), float(found[3]), 1 - FAR, away.values)
     with np.errstate(over="ignore"):
-        distances = np.abs(values - origin)
-        away = distances[distances > 0]
-        if len(away) < FEWEST or not np.isfinite(distances).all():
-            return origin, None
-        unit = float(np.median(away))
-        is_long = float(np.quantile(away, 1 - FAR)) > LONG * unit and np.isfinite(distances.max() / unit)
+        is_long = far > LONG * unit and np.isfinite(np.float64(away.most) / unit)
     return origin, unit if is_long else None
+
+
+def origin_and_unit(values: Array) -> tuple[float, float | None]:
+    """Return the same of values in memory; their median is 0 if there are none."""
+
+    def asks() -> Asking[tuple[float, float | None]]:
+        spread = yield AskSpread()
+        if not spread.values:
+            return 0.0, None
+        middle = yield AskRanks(middle_ranks(spread.values), spread)
+        return (yield from asks_origin_and_unit(spread, tuple(middle.tolist())))
+
+    return answered(asks(), Column("", values))
 
 
 def signed_log(values: Any, xp: Any) -> Any:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import datetime
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from hashlib import blake2b
@@ -16,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from guardband.data.asking import AskCategories, Asking, AskRanks, AskSpread, answered
 from guardband.data.kinds import Kind
 from guardband.data.table import Column, Table, categories_from, numbers_from
 from guardband.words import number
@@ -46,19 +46,19 @@ class SeenNumbers:
     kind: Kind = "number"
 
     @classmethod
-    def learn(cls, values: Array, kind: Kind) -> SeenNumbers:
-        """Return what was seen of a column, NaN for missing."""
-        present = np.sort(values[~np.isnan(values)])
-        if not len(present):
+    def asks(cls, kind: Kind) -> Asking[SeenNumbers]:
+        """Learn what was seen of a column."""
+        spread = yield AskSpread()
+        n, least, most = spread.values, spread.least, spread.most
+        if not n:
             return cls(None, None, never_missing=False, kind=kind)
-        least, most = float(present[0]), float(present[-1])
-        if len(present) >= FEWEST_TO_TRIM:
-            out = max(1, len(present) // TRIMMED)
-            low, high = float(present[out]), float(present[-1 - out])
+        if n >= FEWEST_TO_TRIM:
+            out = max(1, n // TRIMMED)
+            low, high = (float(v) for v in (yield AskRanks((out, n - 1 - out), spread)))
             if low < high:
                 least = least if low - least <= ABSURD * (high - low) else low
                 most = most if most - high <= ABSURD * (high - low) else high
-        return cls(least, most, len(present) == len(values), kind)
+        return cls(least, most, not spread.some_missing, kind)
 
     def compare(self, column: Column) -> Iterator[tuple[Reason, Mask]]:
         """Yield in which rows a number is missing that never was, or lies beyond the range by more than its length."""
@@ -95,12 +95,13 @@ class SeenCategories:
     in_words = "with a category that training did not have"
 
     @classmethod
-    def learn(cls, cells: list[str | None]) -> SeenCategories:
-        """Return what was seen of a column, None for missing."""
-        counts = Counter(cell for cell in cells if cell is not None)
-        alone = sum(count == 1 for count in counts.values())
-        tells = 0 < len(counts) <= MOST_KEPT and alone <= MOST_ALONE * len(cells)
-        return cls(frozenset(map(_print, counts)) if tells else None, None not in cells)
+    def asks(cls) -> Asking[SeenCategories]:
+        """Learn what was seen of a column."""
+        counts = yield AskCategories()
+        present = {cell: n for cell, n in counts.items() if cell is not None}
+        alone = sum(n == 1 for n in present.values())
+        tells = 0 < len(present) <= MOST_KEPT and alone <= MOST_ALONE * counts.total()
+        return cls(frozenset(map(_print, present)) if tells else None, not counts[None])
 
     def compare(self, column: Column) -> Iterator[tuple[Reason, Mask]]:
         """Yield in which rows a category is missing that never was, or is one that was not seen."""
@@ -194,8 +195,7 @@ class Seen:
     @classmethod
     def learn(cls, table: Table, keys: Collection[str] = ()) -> Seen:
         """Return what the training rows held; ``keys`` name entities, which are new in new rows, and tell nothing."""
-        unknown = SeenCategories(None, never_missing=False)
-        return cls(tuple(unknown if column.name in keys else _learn(column) for column in table.columns))
+        return cls(tuple(answered(asks_seen(c.kind, c.name in keys), c) for c in table.columns))
 
     def compare(self, table: Table, first_row: int = 0) -> tuple[Unlike, NDArray[np.object_]]:
         """Return how rows are unlike those, and for each row the names of the columns that are, ``(n,)``.
@@ -235,10 +235,11 @@ class Seen:
         return cls(tuple(_from_dict(column) for column in entries["columns"]))
 
 
-def _learn(column: Column) -> SeenNumbers | SeenCategories:
-    if column.kind == "category":
-        return SeenCategories.learn(categories_from(column))
-    return SeenNumbers.learn(numbers_from(column, column.kind), column.kind)
+def asks_seen(kind: Kind, is_key: bool = False) -> Asking[SeenNumbers | SeenCategories]:
+    """Learn what was seen of a column of a kind: of one that names entities, nothing."""
+    if is_key:
+        return SeenCategories(None, never_missing=False)
+    return (yield from SeenCategories.asks() if kind == "category" else SeenNumbers.asks(kind))
 
 
 def _examples(

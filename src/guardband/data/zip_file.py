@@ -8,6 +8,7 @@ import zlib
 from pathlib import PurePosixPath
 from typing import IO
 
+from guardband.data.damage import UnreadableError
 from guardband.words import listed
 
 ZIP = (b"PK\x03\x04", b"PK\x05\x06")
@@ -48,7 +49,9 @@ def only_member(file: IO[bytes], label: str) -> IO[bytes]:
 def damaged(label: str, error: Exception) -> ValueError:
     """Return what to say of a zip file that cannot be unpacked."""
     reason = str(error).split("\n")[0].rstrip(".") or "it ends too early"
-    return ValueError(f"{label} is a damaged zip or Excel file, or cut short: {reason}. Copy or download it again.")
+    return UnreadableError(
+        f"{label} is a damaged zip or Excel file, or cut short: {reason}. Copy or download it again."
+    )
 
 
 def _opened(file: IO[bytes], label: str) -> zipfile.ZipFile:

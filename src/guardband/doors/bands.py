@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -23,10 +24,13 @@ from guardband.calibration.calibrated import Block, Calibrated, OnInsufficient
 from guardband.calibration.cross import BROUGHT, FEWEST_FOLDS, CalibrationKind, check_kind, crossed, refusal
 from guardband.calibration.pav import Average
 from guardband.calibration.rule import Rule
+from guardband.calibration.summary import Summary
 from guardband.data.entities import Entities, entities_of_labels
+from guardband.data.fingerprint import Prints
 from guardband.data.group_labels import columns_of_labels, different_labels
 from guardband.data.grouping import BINS, Codes, Grouping, SmallGroups, group_names, named_columns
 from guardband.data.row_numbers import known_as
+from guardband.data.table import Table
 from guardband.data.target import read_target
 from guardband.doors.band_columns import KINDS, BandColumns, Form, brought, by_target, with_axes
 from guardband.doors.band_rows import SORT, BandRows, KnownRows, LoadedRows
@@ -574,6 +578,38 @@ class BandCalibrator(BandRows):
         made._calibrated, made._candidates = calibrate(rule), like.candidates
         made._known, made._grouping, made._weighting = known, grouping, weighting
         return made
+
+    def summarised(self, X: Any, y: Array) -> tuple[Summary, Table]:
+        """Return what a calibrated rule keeps of the rows of another table, and the rows as it knows them.
+
+        Parameters
+        ----------
+        X : table
+            Some rows, with the columns of predictions and of groups.
+        y : array of shape (n,)
+            Their true values.
+        """
+        columns, rule = self.columns, self.calibration_.rule
+        matrix, codes = columns.numbers_in(X), None
+        if self._grouping is not None:
+            codes = self._grouping.of(named_columns(X, self._grouping.column_names))
+        context, predicted = _with_group(None, codes), self._ordered(columns.predicted(matrix), 0, SORT)
+        rule.check(predicted, context)
+        return rule.summarise(predicted, y, context), columns.table(matrix)
+
+    def calibrated_by(self, calibrated: Calibrated, prints: Prints) -> BandCalibrator:
+        """Return the same rule with the calibration of other rows, of which there are fingerprints.
+
+        Parameters
+        ----------
+        calibrated : Calibrated
+            The calibration.
+        prints : array of shape (n,)
+            The fingerprints of its rows, perhaps none.
+        """
+        out, used = copy(self), replace(self.fitted_, calibration_prints=prints)
+        out._calibrated, out._known = calibrated, LoadedRows(self.columns, used, self.belonging.keys or None)
+        return out
 
     def _repr_html_(self) -> str:
         from guardband.doors.shown import band_calibrator_html

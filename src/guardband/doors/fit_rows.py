@@ -31,7 +31,7 @@ from guardband.doors.training_set import TrainingSet
 from guardband.exceptions import DependentRowsWarning, warn
 from guardband.learning.choice import sharpest
 from guardband.learning.dependence import MOST_ERRORS, doubts_of
-from guardband.learning.learn import MOST_HELD_OUT, learn
+from guardband.learning.learn import MOST_HELD_OUT, Trainer, learn
 from guardband.learning.learned import Learned
 from guardband.learning.options import FitOptions
 from guardband.learning.placed import learn_placement, placement_of
@@ -40,6 +40,7 @@ from guardband.learning.shift import kept_source
 from guardband.methods.method import Method
 from guardband.progress import step
 from guardband.training.deadline import NEVER, Deadline
+from guardband.training.job import Job
 
 MOST_TO_CHOOSE = 20_000
 """Training rows that choose a score: more would say no more."""
@@ -52,11 +53,12 @@ def fit_rows(
     options: FitOptions,
     belonging: Belonging,
     deadline: Deadline = NEVER,
+    trainer: Trainer = Job.train,
 ) -> Fitted:
     """Return what rows teach, calibrated on those that are held out, if any are.
 
     ``params`` are the arguments of the model, ``options`` what they ask for. Training ends soon enough for all of this
-    to be done before the ``deadline``.
+    to be done before the ``deadline``. The ``trainer`` says where networks are trained.
     """
     refuse_huge(given.table)
     if given.targets:
@@ -74,7 +76,9 @@ def fit_rows(
     given = given.grouped(belonging)
     split = _split(given, params["calibration_size"], random, bool(params["split_by_time"]))
     seed = int(random.randint(2**31 - 1))
-    fitted, held_out, notes = _trained(given, split, seed, target, columns, how, params, options, belonging, deadline)
+    fitted, held_out, notes = _trained(
+        given, split, seed, target, columns, how, params, options, belonging, deadline, trainer
+    )
     if not held_out.n:
         return fitted
     step("Calibrating")
@@ -93,6 +97,7 @@ def _trained(
     options: FitOptions,
     belonging: Belonging,
     deadline: Deadline,
+    trainer: Trainer,
 ) -> tuple[Fitted, LabelledRows, tuple[str, ...]]:
     """Return what the training rows teach, the calibration rows, and what is to be said of both.
 
@@ -114,6 +119,7 @@ def _trained(
             progress=progress,
             deadline=deadline,
             predicted_later=(1 + options.distribution) * len(d2) + _left_out_later(options, by, training.n),
+            trainer=trainer,
         )
         progress.step("Looking for rows that depend on each other")
         method, learned = _with_score(options, learned, training)

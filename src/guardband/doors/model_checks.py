@@ -23,6 +23,7 @@ from guardband.bands.predicted import Context, Predicted
 from guardband.bands.promise import Promise
 from guardband.bands.risk_bounds import risk_budget
 from guardband.calibration.conformal import Conformal
+from guardband.calibration.counted import CountedSummary, Known
 from guardband.calibration.cut import RankCut
 from guardband.calibration.grouped_cut import GroupedCut
 from guardband.calibration.rejection_cut import RejectionCut
@@ -198,6 +199,23 @@ def check_summary(summary: Summary, like: Summary, n_rows: int) -> None:
             _demand(name in MAY_MISS or not np.isnan(array).any(), f"what its calibration rows left is NaN, {name}")
         elif not rows:
             _demand(bool(((array >= 0) & (array <= summary.n)).all()), f"{name} counts more rows than there are")
+
+
+def check_counted(summary: CountedSummary, like: Summary) -> None:
+    """Raise unless counted scores are those that the rule would keep, and what is known of them can be true."""
+    wanted = {name for block in like.blocks for name in block if name.startswith("score")}
+    _demand(set(summary.counted) == wanted and summary.n >= 1, "its calibration rows left other scores")
+    for own in summary.counted.values():
+        assert isinstance(own, Known)
+        known = own.ranks.dtype == own.number.dtype == own.beyond.dtype == np.int64 and own.scores.dtype == np.float64
+        _demand(known and own.number.ndim == 1 and own.ranks.ndim == 2, "its counts have the wrong type or shape")
+        fits = own.beyond.shape == own.number.shape == own.ranks.shape[:1] and own.ranks.shape == own.scores.shape
+        _demand(fits, "its counts have the wrong type or shape")
+        counts = (own.beyond >= 0) & (own.beyond <= own.number) & (own.number <= summary.n)
+        ranks = (own.ranks >= 0) & (own.ranks <= own.number[:, None])
+        _demand(bool(counts.all() and ranks.all()), "it counts more rows than there are")
+        in_order = (np.diff(own.ranks) >= 0).all() and (own.scores[:, 1:] >= own.scores[:, :-1]).all()
+        _demand(bool(in_order) and not np.isnan(own.scores).any(), "its thresholds are not in order")
 
 
 def check_calibration(

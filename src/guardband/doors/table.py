@@ -37,12 +37,14 @@ from guardband.doors.shown import PromiseBelowDiagram
 from guardband.doors.table_model import TableModel
 from guardband.doors.weights import Weighting, with_weights
 from guardband.learning.architecture import Builder
+from guardband.learning.learn import Trainer
 from guardband.learning.options import FitOptions
 from guardband.learning.several import Targets
 from guardband.methods.method import Guarantee, Method
 from guardband.nn.loss import Point
 from guardband.nn.ordering import Ordering
 from guardband.training.deadline import Deadline
+from guardband.training.job import Job
 from guardband.training.recipe import Epochs
 
 Array = NDArray[np.float64]
@@ -339,6 +341,18 @@ class IntervalRegressor(PromiseBelowDiagram, TableModel, RegressorMixin, BaseEst
             When each row came, or the name of a column of ``X``. With ``split_by_time=True`` the split is by it.
             Otherwise guardband warns if later rows are covered less often than rows drawn at random.
         """
+        return self._fit(X, y, sample_weight, entities, time)
+
+    def _fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        entities: Any = None,
+        time: Any = None,
+        trainer: Trainer = Job.train,
+    ) -> IntervalRegressor:
+        """Fit; the ``trainer`` says where networks are trained."""
         params = self.get_params(deep=False)
         options, belonging = FitOptions.of(params), Belonging(self.split_by)
         check_crossing(params, options, {"sample_weight": sample_weight, "entities": entities})
@@ -354,7 +368,7 @@ class IntervalRegressor(PromiseBelowDiagram, TableModel, RegressorMixin, BaseEst
             )
         several = None if self.targets is None else ()
         given = LabelledRows.of(X, table, y, weight, labels, times, several)
-        fitted = fit_rows(given, params, options, belonging, deadline)
+        fitted = fit_rows(given, params, options, belonging, deadline, trainer)
         validate_data(self, given.X, skip_check_array=True, reset=True)
         self.n_features_in_ = len(table.columns)
         self.n_iter_ = max(fitted.learned.epochs)

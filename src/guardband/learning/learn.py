@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -15,13 +15,14 @@ from torch import nn
 
 from guardband.exceptions import DegenerateBandWarning, warn
 from guardband.learning.architecture import Architecture
+from guardband.learning.each_member import loss_of_each, recipe_of_each, seed_of
 from guardband.learning.effort import LONGEST_EPOCH, Effort
 from guardband.learning.learned import Learned
 from guardband.learning.training_rows import Array, TrainingRows
 from guardband.methods.method import NetworkSpec
 from guardband.nn.each_target import EachTarget
 from guardband.nn.heads import Head, Triple
-from guardband.nn.mixed import stack_losses, take_losses
+from guardband.nn.mixed import take_losses
 from guardband.training.batches import Draw, Rows
 from guardband.training.deadline import NEVER, Deadline
 from guardband.training.epochs import FEWEST_TO_HOLD_OUT, Job, Progress, Trained, folds_of
@@ -31,8 +32,9 @@ from guardband.training.predict import BLOCK, predict
 from guardband.training.recipe import Recipe
 from guardband.training.stack import stack
 
+Trainer = Callable[[Job], Trained]
+"""Trains the networks of a job: here, or on other machines."""
 ROWS_FOR_HEALTH = 10_000
-SEEDS_OF_A_COPY = 1000
 MOST_HELD_OUT = 20_000
 """Rows by which a copy is stopped: more would say no more, and would not train."""
 ROWS_TO_TIME = 8 * BLOCK
@@ -52,19 +54,20 @@ def learn(
     progress: Progress,
     deadline: Deadline = NEVER,
     predicted_later: int = 0,
+    trainer: Trainer = Job.train,
 ) -> list[Learned]:
     """Return what each set of training rows teaches, with a network for each spec and copy: all train as one fleet.
 
     The networks of a set start alike, those of a copy apart. The heads are of one kind. Sets whose tables have
     different numbers of columns once encoded train one after another. Before the ``deadline`` there is time to predict
-    so many rows more; each network trains for at least one step.
+    so many rows more; each network trains for at least one step. The ``trainer`` says where networks are trained.
     """
     widths = [rows.x.shape[1] for rows in sets]
     learned: dict[int, Learned] = {}
     for width in dict.fromkeys(widths):
         which = [i for i, own in enumerate(widths) if own == width]
         own = [sets[i] for i in which]
-        fleet = _Fleet(own, specs, architecture, recipe, effort, device, progress, deadline, predicted_later)
+        fleet = _Fleet(own, specs, architecture, recipe, effort, device, progress, deadline, predicted_later, trainer)
         learned |= zip(which, fleet.train(), strict=True)
     return [learned[i] for i in range(len(sets))]
 
@@ -91,6 +94,7 @@ class _Fleet:
     progress: Progress
     deadline: Deadline
     predicted_later: int
+    trainer: Trainer
 
     @cached_property
     def training_ends(self) -> Deadline:
@@ -137,15 +141,12 @@ class _Fleet:
 
     @cached_property
     def loss(self) -> Any:
-        return stack_losses([one.spec.head.loss().to(self.device) for one in self.members], self.device)
+        return loss_of_each([one.spec for one in self.members], self.device)
 
     @cached_property
     def recipes(self) -> Recipe:
         """The recipe with each member's own weight decay and limit of the gradient."""
-        recipe, specs = self.recipe, [one.spec for one in self.members]
-        decays: list[Any] = [recipe.weight_decay if spec.weight_decay is None else spec.weight_decay for spec in specs]
-        limits: list[Any] = [spec.head.clip if recipe.clip is None else recipe.clip for spec in specs]
-        return replace(recipe, weight_decay=decays, clip=limits)
+        return recipe_of_each(self.recipe, [one.spec for one in self.members])
 
     @cached_property
     def draws(self) -> list[list[tuple[Draw, Draw | None]]]:
@@ -194,7 +195,7 @@ class _Fleet:
         own = [self.draws[self.members[i].owner][self.members[i].copy] for i in which]
         orders = {id(rest): replace(rest, seed=rest.seed + attempt) for rest, _ in own}  # equal ones stay one object
         held_out = tuple(fold for _, fold in own if fold is not None)
-        trained = Job(
+        job = Job(
             tuple(self._network(self.members[i], attempt) for i in which),
             take_losses(self.loss, which),
             self.recipes.take(which),
@@ -206,13 +207,14 @@ class _Fleet:
             progress=self.progress,
             deadline=self.training_ends,
             squads="processes",
-        ).train()
+        )
+        trained = self.trainer(job)
         if 0 in trained.epochs:
             raise ValueError("Training diverged: no epoch had a finite loss. Lower the learning rate.")
         return trained
 
     def _seed(self, one: _Member, attempt: int) -> int:
-        return self.sets[one.owner].seed + attempt + SEEDS_OF_A_COPY * (one.copy + one.spec.copy)
+        return seed_of(self.sets[one.owner].seed, one.copy, one.spec, attempt)
 
     def _network(self, one: _Member, attempt: int) -> nn.Module:
         return self.architecture.build(self.rows.x.shape[1], one.spec.head, self._seed(one, attempt), self.device)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from guardband.data.codes import YEAR
 from guardband.data.table import Column, Table, categories_from, numbers_from
+from guardband.data.turns import YEAR
 from guardband.training.threads import trees_on_one_thread
 
 Array = NDArray[np.float64]

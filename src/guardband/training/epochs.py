@@ -24,6 +24,7 @@ from guardband.training.members import State, stacked_state
 from guardband.training.processes import processes_for, train_in_processes
 from guardband.training.resume import fits, fleet_fits
 from guardband.training.search import Keeper, Search
+from guardband.training.shared import Stream
 from guardband.training.squad import Squad
 
 FEWEST_TO_HOLD_OUT = 20
@@ -117,7 +118,7 @@ class _Run:
     def _early(self) -> None:
         """Train on most rows, and keep each member as it was when it did best on the others."""
         job, recipe = self._job, self._job.recipe
-        held_out: HeldOut
+        held_out: HeldOut | Stream
         if job.held_out is None:
             parts = {id(draw): _part(draw, recipe.validation_share) for draw in job.draws}
             held_out = tuple(parts[id(draw)][0] for draw in job.draws)
@@ -214,6 +215,8 @@ def _example(job: Job) -> Inputs:
     """Return two rows as networks see them."""
     if job.rows is not None:
         return map_tensors(job.rows.x, lambda t: t[:2].to(job.device))
+    if isinstance(job.loader, Stream):
+        return job.loader.example()
     assert job.loader is not None
     source = LoaderBatches(job.loader, job.device, 1)
     pieces = next(source.pieces(0))

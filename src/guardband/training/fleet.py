@@ -17,9 +17,10 @@ from guardband.training.batches import HeldOut
 from guardband.training.deadline import Deadline
 from guardband.training.division import Ids, divided
 from guardband.training.graph import out_of_memory
-from guardband.training.job import Job
+from guardband.training.job import Job, taken
 from guardband.training.members import State
 from guardband.training.precision import matmul_precision
+from guardband.training.shared import Stream
 from guardband.training.squad import Squad, SquadState
 from guardband.training.threads import allowed_threads, one_thread_each
 
@@ -97,13 +98,13 @@ class Fleet:
         self._epoch = epoch
         self._each(lambda ids: self._train(ids, epoch))
 
-    def losses(self, held_out: HeldOut) -> Tensor:
+    def losses(self, held_out: HeldOut | Stream) -> Tensor:
         """Return each member's mean loss on its own held-out rows, or on a loader's, ``(M,)`` on the CPU.
 
         Members that have been dismissed have none: their loss is infinite.
         """
         out = torch.full((self.size,), torch.inf)
-        own = {ids: [held_out[i] for i in ids] if isinstance(held_out, tuple) else held_out for ids in self._squad_ids}
+        own = {ids: taken(held_out, ids) for ids in self._squad_ids}
         parts = self._each(lambda ids: (self._squads.get(ids) or self._revived(ids)).losses(own[ids]))
         for ids, losses in zip(self._squad_ids, parts, strict=True):
             out[list(ids)] = losses

@@ -29,6 +29,7 @@ from guardband.training.inputs import Inputs
 from guardband.training.members import Members, State
 from guardband.training.randomness import needs_seeds
 from guardband.training.recipe import Recipe, for_each
+from guardband.training.shared import Stream, Together
 from guardband.training.stack import Row, Stack, broadcasts, why_not_stacked
 from guardband.training.streaming import StreamedBatches
 from guardband.training.tabular import Tabular, can_go_by_hand
@@ -69,8 +70,9 @@ class Job:
 
     Each member has the rows of its ``Draw``; members with the same one see the same batches. Rows lie on the
     device, or on the host if they are to be streamed. With a loader there are no rows, and all members see its
-    batches. ``held_out`` is what stops members early: a draw for each, or another loader; without it a recipe
-    that stops early holds out rows of its own. The recipe has one entry per member in all that may differ.
+    batches; it may be a ``Stream``, and several processes may train ``together``. ``held_out`` is what stops members
+    early: a draw for each, or another loader; without it a recipe that stops early holds out rows of its own. The
+    recipe has one entry per member in all that may differ.
     ``seeds`` are what makes members random, one for each: two equal members with equal seeds end equal. At the
     ``deadline`` the epoch ends, though not all rows were seen; what was learnt until then counts as one.
     """
@@ -81,8 +83,8 @@ class Job:
     device: torch.device
     rows: Rows | None = None
     draws: tuple[Draw, ...] = ()
-    loader: Iterable[Any] | None = None
-    held_out: HeldOut | None = None
+    loader: Iterable[Any] | Stream | None = None
+    held_out: HeldOut | Stream | None = None
     seeds: tuple[int, ...] = ()
     progress: Progress = lambda what, epoch, epochs: None
     after_epoch: AfterEpoch | None = None
@@ -90,6 +92,7 @@ class Job:
     checkpoint: Checkpoint = field(default_factory=Checkpoint)
     engine: Engine = "row"
     squads: Squads = "threads"
+    together: Together | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "recipe", self.recipe.for_members(self.size))
@@ -122,7 +125,8 @@ class Job:
             recipe=self.recipe.take(members),
             rows=None if self.rows is None else self.rows.take(members),
             draws=tuple(self.draws[i] for i in members) if self.draws else (),
-            held_out=tuple(self.held_out[i] for i in members) if isinstance(self.held_out, tuple) else self.held_out,
+            loader=self.loader.take(members) if isinstance(self.loader, Stream) else self.loader,
+            held_out=taken(self.held_out, members),
             seeds=tuple(self.seeds[i] for i in members),
         )
 
@@ -147,6 +151,8 @@ class Job:
 
     def source(self) -> Source:
         """Return where the batches come from."""
+        if isinstance(self.loader, Stream):
+            return self.loader
         if self.rows is None:
             assert self.loader is not None
             return LoaderBatches(self.loader, self.device, self.size)
@@ -166,6 +172,13 @@ class Job:
             torch.enable_grad(),
         ):
             yield
+
+
+def taken(held_out: Any, members: Sequence[int]) -> Any:
+    """Return what stops some of the members."""
+    if isinstance(held_out, Stream):
+        return held_out.take(members)
+    return tuple(held_out[i] for i in members) if isinstance(held_out, tuple) else held_out
 
 
 def best_engine(networks: Sequence[nn.Module], example: Inputs) -> tuple[Engine, str | None]:

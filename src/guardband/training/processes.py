@@ -40,6 +40,7 @@ def processes_for(job: Job) -> int:
         and job.engine in ("tabular", "dense")
         and job.rows is not None
         and job.after_epoch is None
+        and job.together is None
         and not job.checkpoint.wanted
         and threading.current_thread() is threading.main_thread()
         and not multiprocessing.current_process().daemon

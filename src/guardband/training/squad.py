@@ -20,6 +20,7 @@ from guardband.training.inputs import map_tensors
 from guardband.training.job import Job
 from guardband.training.members import State, at_least_float32, member_losses
 from guardband.training.randomness import step_keys
+from guardband.training.shared import Stream
 from guardband.training.step import Step
 from guardband.training.tabular import Tabular
 
@@ -82,8 +83,9 @@ class Squad:
             self._per_member(recipe.limits()) if min(recipe.limits()) < math.inf else None,
             job.device,
             half=recipe.precision == "bf16" and not isinstance(self.members, Dense | Tabular),
+            together=job.together,
         )
-        captured = job.device.type == "cuda" and job.engine != "seeded"
+        captured = job.device.type == "cuda" and job.engine != "seeded" and job.together is None
         self._run: Callable[..., None] = GraphedStep(self._step) if captured else self._step
         self._done = 0
         self._average = [p.clone() for p in self._trained] if recipe.averaging else None
@@ -113,7 +115,7 @@ class Squad:
         return until.is_over
 
     @torch.no_grad()
-    def losses(self, held_out: HeldOut) -> Tensor:
+    def losses(self, held_out: HeldOut | Stream) -> Tensor:
         """Return each member's mean loss on its held-out rows, or on a loader's, ``(M,)`` on the CPU."""
         self.members.train(False)
         with self._averaged():
@@ -124,15 +126,19 @@ class Squad:
                     raise
             return self._losses(held_out, 1)
 
-    def _losses(self, held_out: HeldOut, blocks: int) -> Tensor:
+    def _losses(self, held_out: HeldOut | Stream, blocks: int) -> Tensor:
         total = torch.zeros(self._job.size, dtype=torch.float64, device=self._job.device)
         mass = torch.zeros_like(total)
         for batch in self._blocks(held_out, blocks):
             with self._step.autocast():
                 outputs = at_least_float32(self.members(batch.x))
             weight = outputs.new_ones(outputs.shape[:2]) if batch.weight is None else batch.weight
-            total += (member_losses(outputs, batch, self._job.loss) * weight.sum(-1)).double()
-            mass += weight.sum(-1)
+            own = weight.sum(-1)
+            losses = member_losses(outputs, batch, self._job.loss)
+            total += torch.where(own > 0, losses * own, 0.0).double()
+            mass += own
+        if self._job.together is not None:
+            total, mass = self._job.together.added(torch.stack([total, mass]))
         return (total / mass).float().cpu()
 
     def try_gradients(self) -> None:
@@ -179,8 +185,11 @@ class Squad:
             with torch.no_grad():
                 copy_each_(self._trained, own)
 
-    def _blocks(self, held_out: HeldOut, blocks: int) -> Iterator[Batch]:
+    def _blocks(self, held_out: HeldOut | Stream, blocks: int) -> Iterator[Batch]:
         size, device, rows = self._job.size, self._job.device, self._job.rows
+        if isinstance(held_out, Stream):
+            yield from (held_out.batch(*pieces) for pieces in held_out.pieces(0))
+            return
         if rows is None:
             source = LoaderBatches(held_out, device, size)
             yield from (source.batch(*pieces) for pieces in source.pieces(0))

@@ -11,13 +11,15 @@ from guardband.nn.mixed import LossFunction
 from guardband.training.adam import Adam, along, clip_
 from guardband.training.batches import Source
 from guardband.training.members import Members
+from guardband.training.shared import Together
 
 
 @dataclass(frozen=True)
 class Step:
     """All that a step touches. On a GPU it is captured as a whole, so it must not wait for the device.
 
-    ``decay`` and ``clip`` are ``(M,)`` or None; ``half`` runs the networks' products in 16 bits.
+    ``together`` are the processes that train the same members. ``decay`` and ``clip`` are ``(M,)`` or None; ``half``
+    runs the networks' products in 16 bits.
     """
 
     members: Members
@@ -28,6 +30,7 @@ class Step:
     clip: Tensor | None
     device: torch.device
     half: bool
+    together: Together | None = None
 
     def __call__(self, *inputs: Tensor) -> None:
         """Step once: the pieces of a batch, the members' keys if anything is random, then Adam's coefficients."""
@@ -47,7 +50,8 @@ class Step:
         """Return the gradients of a batch."""
         batch = self.source.batch(*pieces)
         with self.autocast():
-            return self.members.gradients(batch, self.loss)
+            gradients = self.members.gradients(batch, self.loss)
+        return gradients if self.together is None else self.together.gradients(gradients, batch)
 
     def autocast(self) -> torch.autocast:
         """Return the context that the networks run in."""

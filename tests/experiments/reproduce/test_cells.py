@@ -12,8 +12,8 @@ from guardband.data.table import read_table
 from guardband.experiments.reproduce.cells import EXPERIMENTS, REAL, Cell, cells_of
 from guardband.experiments.reproduce.contest import contest
 from guardband.experiments.reproduce.folder import Folder
+from guardband.experiments.reproduce.outcome import outcome
 from guardband.experiments.reproduce.problem import partitioned, simulated
-from guardband.experiments.reproduce.run import outcome
 from guardband.experiments.reproduce.setting import CONF_NN, EVERYONE, FOLDS, PAV, TAUS, Setting
 
 CPU = torch.device("cpu")

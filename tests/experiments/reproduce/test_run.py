@@ -62,7 +62,7 @@ def test_what_is_done_is_not_done_again_and_what_is_half_written_is(tmp_path, mo
         trained.append(setting.name)
         return contest(problems, setting, *rest)
 
-    monkeypatch.setattr("guardband.experiments.reproduce.run.contest", counted)
+    monkeypatch.setattr("guardband.experiments.reproduce.outcome.contest", counted)
     run(CELLS, folder, verbose=False)
     assert trained == ["plain", "n=600"]
     assert set(folder.tables()["results"]["setting"]) == {"tuned", "plain", "n=600"}

@@ -22,9 +22,10 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from guardband import __version__
 from guardband.experiments.reproduce.boneage import need_images
 from guardband.experiments.reproduce.cells import REAL, Cell
-from guardband.experiments.reproduce.contest import Outcome, Share, contest
-from guardband.experiments.reproduce.finetune import fine_tune
+from guardband.experiments.reproduce.contest import Share
 from guardband.experiments.reproduce.folder import Folder
+from guardband.experiments.reproduce.on_ray import on_ray
+from guardband.experiments.reproduce.outcome import outcome
 from guardband.experiments.sources import data_file
 from guardband.learning.options import resolve_device
 
@@ -41,13 +42,19 @@ def run(
     data_dir: Path | None = None,
     jobs: int = 1,
     verbose: bool | None = None,
+    cluster: str | None = None,
 ) -> None:
-    """Run all cells that are not done yet."""
+    """Run all cells that are not done yet, on the cluster of Ray at an address if there is one."""
     left = [cell for cell in cells if not folder.is_done(cell)]
     with _shown(cells, left, verbose) as advance:
-        if jobs == 1:
+        if jobs == 1 and cluster is None:
             for cell in left:
                 _run_cell(cell, folder, seed, device, data_dir, partial(advance, cell))
+            return
+        if cluster is not None:
+            for cell, result in on_ray(left, seed, device, data_dir, cluster):
+                folder.write(cell, result)
+                advance(cell, 1.0)
             return
         with _workers(jobs) as pool:
             waiting = {pool.submit(_run_cell, cell, folder, seed, device, data_dir): cell for cell in left}
@@ -109,12 +116,6 @@ def machine(device: str) -> dict[str, str]:
         "torch": torch.__version__,
         "guardband": __version__,
     }
-
-
-def outcome(cell: Cell, seed: int, data_dir: Path | None, device: torch.device, done: Share) -> Outcome:
-    """Return what a cell gives."""
-    trainer = partial(fine_tune, data_dir) if cell.setting.fine_tune else None
-    return contest(cell.problems(seed, data_dir, device), cell.setting, device, done, trainer)
 
 
 def _run_cell(

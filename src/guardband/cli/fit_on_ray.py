@@ -1,0 +1,59 @@
+"""``guardband fit --ray``: what does not apply is refused, and a fit on Ray is told of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from guardband.cli.console import Speaker
+
+if TYPE_CHECKING:
+    from guardband.doors.table import IntervalRegressor
+
+GIB = 2**30
+
+
+def refuse_on_ray(*, several: bool, crossed: bool, **given: Any) -> None:
+    """Raise if something is asked for that a fit on Ray has no way to do."""
+    if several:
+        raise ValueError("--ray fits one target. Name one, or fit several without --ray.")
+    if crossed:
+        raise ValueError("--ray calibrates on rows that it holds out. Remove --calibration.")
+    for option, value in given.items():
+        if value not in (None, False):
+            raise ValueError(f"{option} cannot be used with --ray. Remove one of them.")
+
+
+def fit_on_ray(
+    model: IntervalRegressor,
+    paths: list[str],
+    target: str,
+    drop: list[str],
+    address: str,
+    memory: float | None,
+    checkpoints: Path | None,
+    output: Path,
+    speaker: Speaker,
+) -> None:
+    """Fit on Ray, write the model, and say what it promises."""
+    from guardband.ray.cluster import connected
+    from guardband.ray.fitting import fit
+
+    default, given = type(model)().get_params(deep=False), model.get_params(deep=False)
+    params = {name: value for name, value in given.items() if value != default[name] and name != "verbose"}
+    with speaker.doing("Starting Ray"), connected(address), speaker.doing(f"Training on {len(paths):,} files"):
+        limit = None if memory is None else max(1, int(memory * GIB))
+        fitted = fit(paths, target=target, drop=drop, memory_limit=limit, checkpoints=checkpoints, **params)
+    fitted.save(output)
+    speaker.tell(str(fitted.certificate_))
+    speaker.tell(f"\nModel: {output}")
+    speaker.tell("Next:  check the promise on files that were not used: guardband audit.")
+    speaker.tell_json(
+        {
+            "model": str(output),
+            "target": target,
+            "features": [str(name) for name in fitted.feature_names_in_],
+            "certificate": fitted.certificate_.to_dict(),
+            "certificate_in_words": str(fitted.certificate_),
+        }
+    )

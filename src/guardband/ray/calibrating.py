@@ -1,0 +1,264 @@
+"""Calibration on rows that never meet: workers compute scores, and only counts of them travel."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from guardband.calibration.counted import CountedSummary, Remembered
+from guardband.calibration.summary import Array, Summary
+from guardband.data.fingerprint import Prints, allowed_overlap, count_overlap, repeats_in_words, smallest_prints
+from guardband.doors.bands import BandCalibrator
+from guardband.doors.table_model import TableModel
+from guardband.exceptions import MissingTargetWarning, OverlapError, RepeatedRowsWarning, warn
+from guardband.ray.cluster import Failed, Shared, connect, in_order, task, workers
+from guardband.ray.models import NONE, Asked, RuleAsked, TableAsked
+from guardband.ray.pieces import Reader, Source, name_of, names_of, pieces_of, source_of
+from guardband.ray.sources import Files
+from guardband.ray.spread import Held, Spread
+from guardband.words import listed
+
+if TYPE_CHECKING:
+    from ray.data import Dataset
+
+KEEP_SCORES = 1 << 20
+SAMPLE = 1 << 14
+"""So many fingerprints are kept of rows that are only counted: an audit knows such rows again."""
+MOST_NAMED = 5
+AHEAD = 4
+"""So many pieces for each worker are under way at most."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a worker tells of a piece of calibration rows; scores and fingerprints stay in the object store.
+
+    Parameters
+    ----------
+    held : Held or None
+        Counts of the scores, None if counts are not enough for the rule.
+    keeps_rows : bool
+        Whether the rule keeps something of each row.
+    n : int
+        The number of rows that were calibrated on.
+    totals : dict of arrays
+        What the rule adds up over the rows.
+    missing : int
+        How many rows have no true value.
+    known : int
+        How many rows also occur among the training rows.
+    is_whole : bool
+        Whether all true values are whole numbers.
+    smallest : array
+        The smallest of the rows' fingerprints.
+    """
+
+    held: Held | None
+    keeps_rows: bool
+    n: int
+    totals: dict[str, Array]
+    missing: int
+    known: int
+    is_whole: bool
+    smallest: Prints
+
+
+def calibrate(
+    model: Any,
+    data: str | Sequence[str] | Files | Dataset,
+    *,
+    target: str,
+    keep_scores: int = KEEP_SCORES,
+    skip_corrupt: bool = False,
+) -> Any:
+    """Return a model calibrated on the rows of many files or of a Ray dataset.
+
+    The thresholds and the promise are those of one machine, to the bit. Scores stay on the workers; only counts travel.
+
+    Parameters
+    ----------
+    model : IntervalRegressor or BandCalibrator
+        A fitted model, or a rule that was calibrated on a few rows of a table, from which it knows its columns. It does
+        not change.
+    data : str, sequence of str or ray.data.Dataset
+        Paths or patterns such as "in/*.parquet" of calibration rows that did not train the model, or a dataset.
+    target : str
+        The column of true values. Rows without one are left out.
+    keep_scores : int, default 2**20
+        With so many rows or fewer, the model keeps the score and the fingerprint of each row, as on one machine. With
+        more it keeps only the thresholds of its levels, and cannot be asked for others later.
+    skip_corrupt : bool, default False
+        Whether to go on without files that cannot be read. The certificate counts them.
+
+    Returns
+    -------
+    IntervalRegressor or BandCalibrator
+        The calibrated model.
+    """
+    connect()
+    source = source_of(data, skip_corrupt)
+    names = names_of(source)
+    if target not in names:
+        raise ValueError(f"There is no column {target!r}. The columns are {listed(names, 10)}. Name one of them.")
+    if isinstance(model, BandCalibrator):
+        asked: Asked = RuleAsked(model)
+    elif isinstance(model, TableModel):
+        asked = TableAsked(model, names)
+    else:
+        raise TypeError(f"calibrate takes an IntervalRegressor or a BandCalibrator, found {type(model).__name__}.")
+    reader = Reader(asked.kinds, target, source.like if isinstance(source, Files) else None)
+    return _Calibration(asked, source, reader, keep_scores, skip_corrupt).model()
+
+
+def calibrate_on(model: TableModel, source: Source, reader: Reader, keep_scores: int = KEEP_SCORES) -> Any:
+    """Return a model calibrated on the rows that a reader gives.
+
+    Parameters
+    ----------
+    model : IntervalRegressor
+        A fitted model.
+    source : Files or ray.data.Dataset
+        The rows.
+    reader : Reader
+        Says which columns are read, and which rows are wanted.
+    keep_scores : int, default 2**20
+        The same as of ``calibrate``.
+    """
+    return _Calibration(TableAsked(model, names_of(source)), source, reader, keep_scores, skip_corrupt=False).model()
+
+
+class _Calibration:
+    """One calibration: the pieces that were summarised, and what follows."""
+
+    def __init__(self, asked: Asked, source: Any, reader: Reader, keep: int, skip_corrupt: bool) -> None:
+        self.asked, self.source, self.keep = asked, source, keep
+        self.skipped = [path for path, _ in source.skipped] if isinstance(source, Files) else []
+        shared, run = Shared((asked, reader)), task(_summarised, returns=3)
+        self.told: list[Told] = []
+        self.blocks: list[Any] = []
+        self.prints: list[Any] = []
+        self.sample: Prints = NONE
+        calls = (partial(_begun, run, shared, piece) for piece in pieces_of(source))
+        for told, block, prints, piece in in_order(calls, AHEAD * workers()):
+            if isinstance(told, Failed):
+                if not (skip_corrupt and told.is_corrupt):
+                    raise told.error()
+                self.skipped.append(name_of(piece))
+            elif told.n or told.missing:
+                self.told.append(replace(told, smallest=NONE))
+                self.sample = smallest_prints(np.concatenate([self.sample, told.smallest]), SAMPLE)
+                if told.n:
+                    self.blocks.append(block)
+                    self.prints.append(prints)
+                if self.n > keep and told.held is not None:
+                    self.prints.clear()  # which nobody will ask for
+
+    @property
+    def n(self) -> int:
+        """The number of calibration rows."""
+        return sum(own.n for own in self.told)
+
+    def model(self) -> Any:
+        """Return the calibrated model."""
+        missing = sum(own.missing for own in self.told)
+        if not self.n:
+            raise ValueError("There are no calibration rows with a true value. Check the files and the target.")
+        if missing:
+            words = f"{missing:,} of {missing + self.n:,} rows are left out because their target y is missing."
+            warn(f"{words} Fill it in if you know it.", MissingTargetWarning)
+        shared = sum(own.known for own in self.told)
+        allowed = allowed_overlap(self.n, self.asked.training_prints, self.asked.by_chance)
+        if shared > allowed:
+            raise OverlapError(
+                f"{shared:,} of {self.n:,} calibration rows also occur in the training rows. Natural duplicates "
+                f"explain at most {allowed:,}. Calibrate on rows that did not train the model."
+            )
+        notes: tuple[str, ...] = ()
+        if shared:
+            notes += (
+                f"{shared} of {self.n} calibration rows also occur among the training rows. Natural duplicates do no "
+                "harm. If rows were copied before the split, remove the copies and fit again.",
+            )
+        if self.skipped:
+            more = f" and {len(self.skipped) - MOST_NAMED:,} more" if len(self.skipped) > MOST_NAMED else ""
+            notes += (
+                f"guardband left out what it could not read: {'; '.join(self.skipped[:MOST_NAMED])}{more}. The promise "
+                "is about rows like those that it could read.",
+            )
+        counts = [own for own in self.told if own.n]
+        keeps = self.n <= self.keep or not counts[0].keeps_rows
+        if not keeps and counts[0].held is None:
+            raise ValueError(
+                f"method={self.asked.rule.method!r} needs what it keeps of all {self.n:,} calibration rows at once. "
+                f"Calibrate on {self.keep:,} rows at most, or raise keep_scores (--keep-scores) if memory allows."
+            )
+        if not keeps:
+            notes += (
+                f"The {self.n:,} calibration rows were counted in parts. guardband keeps the fingerprints of "
+                f"{len(self.sample):,} of them, and did not look for repeated rows.",
+            )
+        prints = self._prints() if keeps else self.sample
+        if keeps and (again := repeats_in_words(prints)) is not None:
+            warn(again, RepeatedRowsWarning)
+        is_whole = all(own.is_whole for own in self.told)
+        return self.asked.finished(self._summary(keeps), notes, prints, is_whole)
+
+    def _summary(self, keeps: bool) -> Summary:
+        import ray
+
+        n, told = self.n, [own for own in self.told if own.n]
+        totals = {name: np.sum([own.totals[name] for own in told], axis=0) for name in told[0].totals}
+        if keeps:
+            kept = (ray.get(block) for block in self.blocks)
+            return Summary(n, totals, tuple(block for block in kept if block))
+        held = [own.held for own in told if own.held is not None]
+        counted = {name: Remembered(Spread(name, self.blocks, held)) for name in held[0].number}
+        return CountedSummary(n, totals, (), counted)
+
+    def _prints(self) -> Prints:
+        import ray
+
+        return np.concatenate([ray.get(own) for own in self.prints])
+
+
+def _begun(run: Any, shared: Shared, piece: Any) -> list[Any]:
+    told, block, prints = run.remote(shared, piece)
+    return [told, block, prints, piece]
+
+
+def _summarised(shared: Shared, piece: Any) -> tuple[Told | Failed, dict[str, Array], Any]:
+    """Return what is told of a piece, what the rule keeps of each of its rows, and their fingerprints."""
+    import torch
+
+    torch.set_num_threads(1)
+    asked, reader = shared.get()
+    total: Summary | None = None
+    prints, missing, known, is_whole = [], 0, 0, True
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for table, y, absent in reader.rows(piece):
+                missing += absent
+                if not len(y):
+                    continue
+                own = asked.summarised(table, y)
+                total = own.summary if total is None else total + own.summary
+                prints.append(own.prints)
+                known += count_overlap(own.prints, asked.training_prints)
+                is_whole = is_whole and own.is_whole
+    except ValueError as error:
+        return Failed.of(error), {}, None
+    if total is None:
+        return Told(None, False, 0, {}, missing, 0, True, NONE), {}, None
+    block = dict(total.joined().blocks[0]) if total.blocks else {}
+    held = Held.of(block, asked.groups) if asked.can_count and block else None
+    every = np.concatenate(prints)
+    told = Told(
+        held, bool(block), total.n, dict(total.totals), missing, known, is_whole, smallest_prints(every, SAMPLE)
+    )
+    return told, block, every

@@ -1,0 +1,230 @@
+"""Which Ray the work runs on: one that is started here for as long as it is needed, or one that runs already."""
+
+from __future__ import annotations
+
+import logging
+import os
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from guardband.data.damage import UnreadableError
+from guardband.data.packages import need_packages
+
+LOCAL = "local"
+"""The address of a Ray that is started on this machine."""
+
+
+def connect(address: str = LOCAL) -> None:
+    """Connect this process to Ray; if it is connected already, it stays so.
+
+    Parameters
+    ----------
+    address : str, default "local"
+        "local" starts a Ray of this machine with all its cores, which ends with this process. Anything else is the
+        address of a Ray that runs already, such as "auto" or "10.0.0.1:6379".
+    """
+    need_packages("ray", "ray")
+    # Read when ray is imported: nothing is reported to anybody.
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    logging.getLogger("ray").setLevel(logging.ERROR)
+    import ray
+
+    if not ray.is_initialized():
+        quiet: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
+        if address == LOCAL:
+            ray.init(address=LOCAL, include_dashboard=False, **quiet)
+        else:
+            _join(address, quiet)
+    _quieten_data()
+
+
+@contextmanager
+def connected(address: str = LOCAL) -> Iterator[None]:
+    """Connect to Ray, and end the connection unless there was one before; a Ray that was started here ends with it.
+
+    Parameters
+    ----------
+    address : str, default "local"
+        The same as of ``connect``.
+    """
+    need_packages("ray", "ray")
+    import ray
+
+    was_connected = ray.is_initialized()
+    try:
+        connect(address)
+        yield
+    finally:
+        if not was_connected:
+            ray.shutdown()
+
+
+def workers() -> int:
+    """Return how many processes can work at once: as many as the cluster has cores."""
+    import ray
+
+    return max(1, int(ray.cluster_resources().get("CPU", 1)))  # type: ignore[no-untyped-call]
+
+
+def _join(address: str, quiet: dict[str, Any]) -> None:
+    import ray
+
+    try:
+        ray.init(address=address, **quiet)
+    except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
+        reason = str(error).split("\n")[0].rstrip(".")
+        raise ConnectionError(
+            f"There is no Ray at {address}: {reason}. Check the address, start Ray there with `ray start --head`, or "
+            "use --ray local for this machine."
+        ) from None
+
+
+def _quieten_data() -> None:
+    """Switch off what Ray Data writes to the terminal: guardband has a progress bar of its own."""
+    from ray.data import DataContext
+
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of options that it sets itself
+        context = DataContext.get_current()
+    context.enable_progress_bars = False
+    # Blocks come back in the order of the files. Ray would otherwise pass them on as they get ready.
+    context.execution_options.preserve_order = True
+
+
+RETRIES = 20
+"""So often a task is begun anew if its worker dies. A task that kills every worker must end some time."""
+
+
+def task(function: Callable[..., Any], returns: int = 1) -> Any:
+    """Return a function whose calls run on workers, and run again if a worker dies; each returns references.
+
+    Parameters
+    ----------
+    function : function
+        What workers run. It must return the same whenever it is called again.
+    returns : int, default 1
+        How many references a call returns.
+    """
+    import ray
+
+    return ray.remote(num_cpus=1, num_returns=returns, max_retries=RETRIES)(function)
+
+
+class Shared:
+    """An object that is sent to every worker once, not with every task.
+
+    Parameters
+    ----------
+    value : object
+        What workers need.
+    """
+
+    def __init__(self, value: Any) -> None:
+        import ray
+
+        # In a list a reference stays one. Ray would otherwise unpack the object for every task.
+        self._reference = [ray.put(value)]
+
+    def get(self) -> Any:
+        """Return the object, on a worker."""
+        import ray
+
+        (reference,) = self._reference
+        name = reference.hex()
+        if name not in _known:
+            _known.clear()
+            _known[name] = ray.get(reference)
+        return _known[name]
+
+
+_known: dict[str, Any] = {}
+
+
+@dataclass(frozen=True)
+class Failed:
+    """What a worker says in place of a result: its input was bad, and trying again does not help.
+
+    Parameters
+    ----------
+    why : str
+        What is wrong, and what to do.
+    is_corrupt : bool
+        Whether a file cannot be read.
+    """
+
+    why: str
+    is_corrupt: bool
+
+    @classmethod
+    def of(cls, error: ValueError | OSError) -> Failed:
+        """Return what is said of an error."""
+        return cls(str(error), isinstance(error, UnreadableError))
+
+    def error(self) -> ValueError:
+        """Return the error again."""
+        return UnreadableError(self.why) if self.is_corrupt else ValueError(self.why)
+
+
+def in_order(calls: Iterable[Callable[[], Any]], ahead: int) -> Iterator[Any]:
+    """Yield the results of calls that return one reference each, in their order; so many are under way at once.
+
+    Parameters
+    ----------
+    calls : iterable of functions
+        Each begins a task and returns the reference of its result, or several of which the first is fetched.
+    ahead : int
+        How many tasks are under way at most, so that the memory of this process does not grow with their number.
+    """
+    import ray
+
+    waiting: deque[Any] = deque()
+    try:
+        for call in calls:
+            waiting.append(call())
+            if len(waiting) >= ahead:
+                yield _first_fetched(waiting.popleft())
+        while waiting:
+            yield _first_fetched(waiting.popleft())
+    finally:  # if nobody asks any more, what is under way ends
+        for left in waiting:
+            ray.cancel(left[0] if isinstance(left, list) else left)
+
+
+def fetched(reference: Any) -> Any:
+    """Return the result of a task; what ended it is said in one sentence.
+
+    Parameters
+    ----------
+    reference : reference
+        What a call of a task returned.
+    """
+    from ray.exceptions import OutOfMemoryError, RayTaskError, WorkerCrashedError
+
+    import ray
+
+    try:
+        return ray.get(reference)
+    except OutOfMemoryError:
+        raise ValueError(
+            "A part of the rows does not fit into the memory that Ray gives a worker. Use machines with more memory, "
+            "or start Ray with fewer workers (ray start --num-cpus)."
+        ) from None
+    except WorkerCrashedError:
+        raise ValueError(
+            f"The worker of one part of the rows was killed {RETRIES + 1} times. Check the memory of the machines, and "
+            "run again."
+        ) from None
+    except RayTaskError as error:
+        cause = getattr(error, "cause", None)
+        raise (cause if isinstance(cause, Exception) else error) from None
+
+
+def _first_fetched(references: Any) -> Any:
+    if isinstance(references, list):
+        return (fetched(references[0]), *references[1:])
+    return fetched(references)

@@ -1,0 +1,136 @@
+"""``guardband.ray.fit``: a table of many files, to a fitted and calibrated model."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from guardband.data.hash_split import HashSplit
+from guardband.data.memory import BYTES_PER_CELL, GIB, memory
+from guardband.doors.cross_checks import HELD_OUT
+from guardband.exceptions import warn
+from guardband.learning.options import FitOptions
+from guardband.ray.cluster import connect
+from guardband.ray.gathered import fit_gathered
+from guardband.ray.learning_rows import LearningRows, features_in, kinds_in, over_pieces
+from guardband.ray.pieces import Reader, Source, source_of
+from guardband.ray.sources import Files
+from guardband.ray.streamed import fit_streamed
+
+if TYPE_CHECKING:
+    from ray.data import Dataset
+
+    from guardband.doors.table import IntervalRegressor
+
+SHARE = 0.5
+"""Of a machine's memory, that one process may fill with rows unless it is told otherwise."""
+REFUSED: Mapping[str, tuple[Any, str]] = {
+    "calibration": ("split", "Cross-validation is for small tables. Fit it without Ray."),
+    "split_by_time": (False, "Rows are split by their hash. Split by time without Ray, or keep files of later rows."),
+    "targets": (None, "Several targets are fitted without Ray."),
+    "verbose": (None, "Workers show no progress. Remove it."),
+}
+"""Arguments that a fit on Ray has no way to use, with their defaults, and what to do instead."""
+
+
+def fit(
+    data: str | Sequence[str] | Files | Dataset,
+    *,
+    target: str,
+    columns: Sequence[str] | None = None,
+    drop: Sequence[str] = (),
+    memory_limit: int | None = None,
+    checkpoints: str | os.PathLike[str] | None = None,
+    **params: Any,
+) -> IntervalRegressor:
+    """Return a model fitted to the rows of many files or of a Ray dataset, and calibrated on some of them.
+
+    A hash of each row says whether it trains or calibrates. So the split is the same on any cluster and in any order of
+    files. If one worker's memory can hold the rows, guardband gathers them and spreads the copies of the network over
+    workers. The result is that of one machine. Otherwise all workers train all copies together, each on its own files.
+    The certificate says which way was taken.
+
+    Parameters
+    ----------
+    data : str, sequence of str or ray.data.Dataset
+        Paths or patterns such as "in/*.parquet", or a dataset.
+    target : str
+        The column to predict. Rows without a value are left out.
+    columns : sequence of str, default None
+        The columns to learn from. None means all others.
+    drop : sequence of str, default ()
+        Columns to leave out.
+    memory_limit : int, default None
+        How many bytes of rows one process may hold. None means half of this machine's memory. A lower limit makes
+        guardband train without gathering the rows.
+    checkpoints : path, default None
+        A folder that all machines see. Training goes on from there if a worker or this process dies. Without it, the
+        networks of a worker that dies are trained from the start.
+    **params : keywords
+        The arguments of ``IntervalRegressor``. ``calibration_size`` is a share, and ``split_by`` names columns.
+
+    Returns
+    -------
+    IntervalRegressor
+        The calibrated model.
+    """
+    options, split = _asked(params)
+    connect()
+    source = source_of(data)
+    features = features_in(source, target, columns, drop)
+    missing = [name for name in split.keys if name not in features]
+    if missing:
+        raise ValueError(f"split_by names {missing[0]!r}, which is not among the columns to learn from. Add it.")
+    like = source.like if isinstance(source, Files) else None
+    rows = LearningRows(Reader(kinds_in(source, features), target, like), split)
+    limit = _limit(memory_limit)
+    needed = _rows_in(source, rows) * (len(features) + 1) * BYTES_PER_CELL
+    folder = None if checkpoints is None else os.fspath(checkpoints)
+    if needed > limit:
+        return fit_streamed(source, rows, params, options, folder)
+    found = fit_gathered(source, rows, params, folder)
+    for own in found.warned:
+        warn(own.words, own.category)
+    return found.model
+
+
+def _asked(params: Mapping[str, Any]) -> tuple[FitOptions, HashSplit]:
+    """Return what is asked for; what cannot be on Ray is refused."""
+    from guardband.doors.table import IntervalRegressor
+
+    every = IntervalRegressor(**params).get_params(deep=False)
+    for name, (default, instead) in REFUSED.items():
+        if every[name] != default:
+            raise ValueError(f"{name}={every[name]!r} cannot be used on Ray. {instead}")
+    share, seed, by = params.get("calibration_size", HELD_OUT), every["random_state"], every["split_by"]
+    if isinstance(share, bool) or not isinstance(share, float) or not 0 < share < 1:
+        raise ValueError(f"On Ray, calibration_size must be a share between 0 and 1, found {share!r}.")
+    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or seed < 0):
+        raise ValueError(f"On Ray, random_state must be a whole number or None, found {seed!r}.")
+    if callable(by):
+        raise ValueError("On Ray, split_by must name columns, not be a function. Write its labels into a column.")
+    keys = (by,) if isinstance(by, str) else tuple(by or ())
+    return FitOptions.of(every), HashSplit(seed or 0, share, keys)
+
+
+def _limit(given: int | None) -> float:
+    if given is None:
+        there = memory()
+        return SHARE * (16 * GIB if there is None else there)
+    if isinstance(given, bool) or not isinstance(given, int) or given < 1:
+        raise ValueError(f"memory_limit must be a number of bytes, found {given!r}. Give one such as 4 * 2**30.")
+    return given
+
+
+def _rows_in(source: Source, rows: LearningRows) -> int:
+    """Return how many rows there are; those of CSV are counted."""
+    if isinstance(source, Files) and source.rows is not None:
+        return source.rows
+    if not isinstance(source, Files):
+        return int(source.count())
+    return sum(over_pieces(source, _count, rows))
+
+
+def _count(rows: LearningRows, piece: Any) -> int:
+    return sum(len(batch) for batch, _ in piece.open(rows.reader.like).sound_batches([rows.reader.target]))

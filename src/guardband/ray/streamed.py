@@ -1,0 +1,221 @@
+"""A fit of rows that no process holds: learnt in passes, trained by all workers together, calibrated in counts."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from guardband.data.table import read_table
+from guardband.doors.fitted import Fitted
+from guardband.exceptions import DegenerateBandWarning, warn
+from guardband.learning.choice import sharpest
+from guardband.learning.each_member import loss_of_each, recipe_of_each, seed_of
+from guardband.learning.effort import LONGEST_EPOCH
+from guardband.learning.learn import MOST_HELD_OUT
+from guardband.learning.learned import Learned
+from guardband.learning.options import FitOptions
+from guardband.learning.placed import placement_of
+from guardband.learning.shift import kept_source
+from guardband.methods.method import Method
+from guardband.nn.heads import Triple
+from guardband.ray.calibrating import calibrate_on
+from guardband.ray.cluster import workers
+from guardband.ray.gathered import noted, said_of_split
+from guardband.ray.learning_rows import LearningRows
+from guardband.ray.parallel import Plan, train_together
+from guardband.ray.pieces import Source, pieces_of
+from guardband.ray.streams import RowStream
+from guardband.ray.survey import Sample, Surveyed, count, sample, survey
+from guardband.training.health import DEAD_SHARE, dead_shares
+from guardband.training.job import Job
+from guardband.training.predict import predict
+from guardband.training.stack import stack
+
+if TYPE_CHECKING:
+    from guardband.doors.table import IntervalRegressor
+
+SMALLER = "Raise memory_limit (--memory-limit) if a machine has the memory, or fit on fewer rows."
+NOT_LOOKED = (
+    "guardband did not look for rows that depend on each other, because no process holds all rows. If some belong "
+    "together, coverage may be lower than promised."
+)
+
+
+def fit_streamed(
+    source: Source, rows: LearningRows, params: Mapping[str, Any], options: FitOptions, checkpoints: str | None
+) -> IntervalRegressor:
+    """Return a model that all workers trained together, each on its own pieces.
+
+    Parameters
+    ----------
+    source : Files or ray.data.Dataset
+        The rows.
+    rows : LearningRows
+        How they are read and split.
+    params : dict
+        The arguments of ``IntervalRegressor``.
+    options : FitOptions
+        What they ask for.
+    checkpoints : str or None
+        A folder for the checkpoint.
+    """
+    from guardband.doors.table import IntervalRegressor
+
+    model = IntervalRegressor(**dict(params) | {"calibration_size": None})
+    _refuse(model.get_params(deep=False), options)
+    counted, target = count(source, rows, options.target)
+    found = survey(source, rows, counted, target, options.architecture.tabular)
+    some = sample(source, found)
+    pieces = tuple(pieces_of(source))
+    size = min(workers(), len(pieces))
+    learned, left_out = _trained(found, some, options, params, pieces, size, checkpoints)
+    method, learned = _with_score(options, learned, some, left_out)
+    names = tuple(rows.reader.kinds)
+    model.fitted_ = Fitted(
+        learned=learned,
+        rule=method.rule(options.request),
+        calibrated=None,
+        training_prints=some.kept,
+        held_out_prints=np.empty(0, dtype=np.uint64),
+        calibration_prints=np.empty(0, dtype=np.uint64),
+        reference=found.reference,
+        params=model.get_params(deep=False),
+        doubts=(),
+        seen=found.seen,
+        source=kept_source(some.x),
+        placement=placement_of(learned.heads),
+    )
+    model.feature_names_in_, model.n_features_in_ = np.array(names, dtype=object), len(names)
+    model.n_iter_ = max(learned.epochs)
+    calibrating = replace(rows.reader, only=_Calibrates(rows))
+    model = cast("IntervalRegressor", calibrate_on(model, source, calibrating))
+    said = f"{size} workers trained together. No process held all rows. {NOT_LOOKED}"
+    if some.share < 1:
+        said += (
+            f" guardband kept the fingerprints of {len(some.kept):,} of {found.n:,} training rows, and recognises "
+            "only these again."
+        )
+    model.fitted_ = noted(model.fitted_, f"{said_of_split(counted.training, counted.calibration, rows.split)} {said}")
+    return model
+
+
+@dataclass(frozen=True)
+class _Calibrates:
+    """Says which rows calibrate."""
+
+    rows: LearningRows
+
+    def __call__(self, X: Any, y: NDArray[np.float64]) -> NDArray[np.bool_]:
+        split = self.rows.split
+        return split.calibrates(split.prints(read_table(X).read_as(self.rows.kinds), y))
+
+
+def _refuse(params: Mapping[str, Any], options: FitOptions) -> None:
+    """Raise if something is asked for that needs all rows in one process."""
+    for name, asked, words in (
+        ("groups", params["groups"] is not None, "Groups need"),
+        ("split_by", bool(params["split_by"]), "Rows that belong together need"),
+        ("distribution", options.distribution, "A distribution needs"),
+        ("network", options.architecture.builder is not None, "A network of your own needs"),
+        ("target_transform", isinstance(options.target.transform, tuple), "A transform of your own needs"),
+        ("epochs", options.recipe.epochs == "cv", 'epochs="cv" needs'),
+        ("preset", options.effort.seconds < math.inf, "A time limit needs"),
+    ):
+        if asked:
+            raise ValueError(
+                f"{words} all rows in one process, and they are more than it may hold. Remove {name}. {SMALLER}"
+            )
+
+
+def _trained(
+    found: Surveyed,
+    some: Sample,
+    options: FitOptions,
+    params: Mapping[str, Any],
+    pieces: Sequence[Any],
+    size: int,
+    checkpoints: str | None,
+) -> tuple[Learned, NDArray[np.intp] | None]:
+    """Return what processes learnt together, and which copy did not see each sampled row, if any did not."""
+    n, effort = found.n, options.effort
+    recipe, shape = options.recipe_for(n), options.architecture_for(n).for_table(found.encoder)
+    seed = int(check_random_state(params.get("random_state")).randint(2**31 - 1))
+    members = [(copy, spec) for copy in range(effort.copies) for spec in options.specs]
+    copies, specs = tuple(copy for copy, _ in members), [spec for _, spec in members]
+    stops = recipe.epochs == "early"
+    # One copy is stopped by a part of the rows, several by a fold each, none of which is larger than it need be.
+    least = max(effort.copies, effort.folds, round(1 / recipe.validation_share) if effort.copies == 1 else 1)
+    folds = max(least, math.ceil(n / MOST_HELD_OUT)) if stops else 1
+    train = n - n // folds if stops else n
+    parts = math.ceil(n / (recipe.batch_size * LONGEST_EPOCH))
+    width = found.encoder.width
+    seeds = [seed_of(seed, copy, spec) for copy, spec in members]
+    networks = [shape.build(width, spec.head, own, torch.device("cpu")) for spec, own in zip(specs, seeds, strict=True)]
+    device = options.device
+    job = Job(
+        tuple(network.to(device) for network in networks),
+        loss_of_each(specs, device),
+        recipe_of_each(recipe, specs),
+        device,
+        seeds=tuple(seeds),
+    )
+    stream = RowStream(found.part, found.encoder, found.target, tuple(pieces), folds, seed)
+    about = f"{hashlib.sha256(some.kept.tobytes()).hexdigest()} {sorted(params.items())} {size} {n}"
+    plan = Plan(job, stream, copies, max(1, math.ceil(train / (recipe.batch_size * parts))), stops, about)
+    trained = train_together(plan, size, checkpoints)
+    if 0 in trained.epochs:
+        raise ValueError("Training diverged: no epoch had a finite loss. Lower the learning rate.")
+    stacked = stack(list(job.networks), torch.from_numpy(some.x[:2]).to(device))
+    stacked.restore({name: t.to(device) for name, t in trained.state.items()})
+    fold = found.part.rows.split.folds(some.prints, folds)
+    learned = Learned(
+        found.encoder,
+        found.target,
+        shape,
+        tuple(spec.head for spec in options.specs),
+        effort.copies,
+        stacked,
+        trained.epochs,
+        width,
+        device,
+        trained.losses,
+        _dead(stacked, some, specs[0].head, device),
+        choices=f"the epochs of {effort.copies} copies" if stops else "",
+    )
+    return learned, np.where(fold < effort.copies, fold, -1) if stops else None
+
+
+def _dead(stacked: Any, some: Sample, head: Any, device: torch.device) -> tuple[bool, ...]:
+    """Return which networks have a side of no width; they are told of."""
+    outputs = predict(stacked, some.x, device).astype(np.float64)
+    if not np.isfinite(outputs).all():
+        raise ValueError("Training diverged: predictions are not finite. Lower learning_rate.")
+    if not isinstance(head, Triple):
+        return (False,) * len(outputs)
+    dead = dead_shares(outputs) > DEAD_SHARE
+    if dead.any():
+        warn(
+            f"{dead.sum()} of {len(dead)} networks have a side of no width on more than {DEAD_SHARE:.0%} of the rows. "
+            'Use ordering="softplus", which always has two sides.',
+            DegenerateBandWarning,
+        )
+    return tuple(dead.tolist())
+
+
+def _with_score(
+    options: FitOptions, learned: Learned, some: Sample, left_out: NDArray[np.intp] | None
+) -> tuple[Method, Learned]:
+    """Return the method, whose score the sampled rows may choose, and what was learnt, with that choice in words."""
+    if not options.chooses_score or left_out is None or not (left_out >= 0).any():
+        return options.method, learned
+    predicted, seen = replace(learned, left_out=left_out).predict_left_out(some.x)
+    method = sharpest(options.request, predicted, some.work[seen], learned.target.to_units)
+    return method, replace(learned, choices=f"{learned.choices}, the score {method.name}")

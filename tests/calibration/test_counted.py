@@ -1,0 +1,158 @@
+"""A rule finds from counts what it finds from all scores, and says what it cannot find any more."""
+
+import numpy as np
+import pytest
+
+from guardband.bands.levels import Levels
+from guardband.bands.predicted import Context, PredictedInterval
+from guardband.calibration.calibrated import Calibrated
+from guardband.calibration.conformal import Conformal
+from guardband.calibration.counted import CountedSummary, Joined, Known, Remembered, summary_from
+from guardband.calibration.cut import MarginalCut, PacCut, SharedCut
+from guardband.calibration.group_ranks import GroupScores
+from guardband.calibration.grouped_cut import GroupedCut
+from guardband.calibration.score import Additive, Scaled
+from guardband.calibration.sided import Sided
+from guardband.calibration.summary import Summary
+from guardband.calibration.weighted_cut import WeightedCut
+from guardband.doors.model_checks import check_counted
+
+LEVELS = Levels.of([0.8, 0.9, 0.99], None)
+N = 500
+
+
+def rule_of(cut, score=Scaled()):  # noqa: B008
+    return Conformal("conf-nn", LEVELS, score, cut, LEVELS)
+
+
+def rows(groups=0):
+    rng = np.random.default_rng(0)
+    point = rng.standard_normal((1, 1, N))
+    y = point[0, 0] + rng.standard_normal(N)
+    group = rng.integers(-1, groups, N) if groups else None
+    return PredictedInterval(point - 1, point, point + 1), y, Context(group=group)
+
+
+def counted(rule, summary, groups=0):
+    def of(name):
+        scores = summary.rows(name)
+        return Remembered(GroupScores.of(scores, summary.rows("group")[:, None], groups) if groups else Joined(scores))
+
+    names = [name for name in summary.blocks[0] if name.startswith("score")]
+    return CountedSummary(summary.n, {}, (), {name: of(name) for name in names})
+
+
+def one(cut, groups=0):
+    return cut if not groups else GroupedCut(cut, tuple("abc"[:groups]), "letter")
+
+
+@pytest.mark.parametrize("score", [Scaled(), Additive()])
+@pytest.mark.parametrize("groups", [0, 3])
+@pytest.mark.parametrize("cut", [MarginalCut(), PacCut(), PacCut(joint=True)])
+def test_counts_give_the_thresholds_and_the_promise_of_all_scores(cut, groups, score):
+    rule, block = rule_of(one(cut, groups), score), rows(groups)
+    summary = rule.summarise(*block)
+    whole, found = rule.calibrate(summary), rule.calibrate(counted(rule, summary, groups))
+    assert found.promise == whole.promise
+    for name, array in whole.arrays.items():
+        np.testing.assert_array_equal(found.arrays[name], array)
+
+
+@pytest.mark.parametrize("options", [{"side": "upper"}, {"tails": (0.02, 0.08)}])
+def test_each_side_is_counted_apart(options):
+    from guardband.methods.method import Request
+    from guardband.methods.registry import method_named
+
+    rule = method_named("conf-nn").rule(Request.of(**options))
+    assert isinstance(rule, Sided)
+    summary = rule.summarise(*rows())
+    whole, found = rule.calibrate(summary), rule.calibrate(counted(rule, summary))
+    assert found.promise == whole.promise
+    for name, array in whole.arrays.items():
+        np.testing.assert_array_equal(found.arrays[name], array)
+
+
+def test_what_was_asked_for_is_known_after_the_scores_are_gone():
+    rule = rule_of(MarginalCut())
+    summary = counted(rule, rule.summarise(*rows()))
+    before = Calibrated.from_blocks(rule, [], gather=lambda own: [summary])
+    again = summary_from(summary.to_arrays())
+    assert isinstance(again, CountedSummary)
+    assert isinstance(again.counted["score"], Known)
+    after = Calibrated.by(rule, again)
+    np.testing.assert_array_equal(after.found.arrays["threshold"], before.found.arrays["threshold"])
+    assert after.certificate == before.certificate
+    with pytest.raises(ValueError, match="keeps the thresholds of the levels that were asked for"):
+        after.at(0.5, None)
+
+
+def test_groups_with_fewer_answers_than_others_keep_theirs():
+    rng = np.random.default_rng(1)
+    codes = np.repeat([0, 1], [200, 3])
+    own = Remembered(GroupScores.of(rng.standard_normal(203), codes[:, None], 2))
+    ranks = np.array([[100, 150], [2, 4]])
+    found = own.smallest(ranks)
+    assert found[1, 1] == np.inf
+    known = own.known()
+    np.testing.assert_array_equal(known.smallest(ranks), found)
+    assert known.ranks.tolist() == [[100, 150], [2, 2]]
+
+
+@pytest.mark.parametrize("cut", [SharedCut(), WeightedCut(), GroupedCut(MarginalCut(), ("a", "b"), "two", 2)])
+def test_a_cut_that_needs_all_scores_refuses_counts(cut):
+    with pytest.raises(ValueError, match="scores of all 3 calibration rows"):
+        cut.calibrate_counted(Joined(np.arange(3.0)), LEVELS, False)
+
+
+def test_rows_that_were_only_counted_are_not_there():
+    summary = CountedSummary(9, {}, (), {"score": Joined(np.arange(9.0))})
+    with pytest.raises(ValueError, match="scores of all 9 calibration rows"):
+        summary.rows("score")
+    assert rule_of(MarginalCut()).calibration_scores(summary) is None
+    assert summary.joined() is summary
+
+
+def test_a_plain_summary_comes_back_plain():
+    rule = rule_of(MarginalCut())
+    summary = rule.summarise(*rows())
+    again = summary_from(summary.to_arrays())
+    assert type(again) is Summary
+    np.testing.assert_array_equal(again.rows("score"), summary.rows("score"))
+
+
+KNOWN = {
+    "number": np.array([5, 4]),
+    "beyond": np.array([1, 0]),
+    "ranks": np.array([[2, 5], [3, 3]]),
+    "scores": np.array([[0.5, np.inf], [1.0, 1.0]]),
+}
+
+
+def checked(name="score", n=9, **changed):
+    like = Summary(1, {}, ({"score": np.zeros(1), "group": np.zeros(1, dtype=int)},))
+    check_counted(CountedSummary(n, {}, (), {name: Known(n, **KNOWN | changed)}), like)
+
+
+def test_counts_of_a_file_that_can_be_true_are_taken():
+    checked()
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"name": "score_lower"}, "left other scores"),
+        ({"n": 4}, "more rows than there are"),
+        ({"beyond": np.array([6, 0])}, "more rows than there are"),
+        ({"beyond": np.array([-1, 0])}, "more rows than there are"),
+        ({"ranks": np.array([[2, 6], [3, 3]])}, "more rows than there are"),
+        ({"ranks": np.array([[5, 2], [3, 3]])}, "not in order"),
+        ({"scores": np.array([[0.5, 0.4], [1.0, 1.0]])}, "not in order"),
+        ({"scores": np.array([[0.5, np.nan], [1.0, 1.0]])}, "not in order"),
+        ({"scores": np.zeros((2, 3))}, "wrong type or shape"),
+        ({"number": np.array([5.0, 4.0])}, "wrong type or shape"),
+        ({"beyond": np.array([1])}, "wrong type or shape"),
+    ],
+)
+def test_counts_of_a_file_that_contradict_each_other_are_refused(changed, said):
+    with pytest.raises(ValueError, match=said):
+        checked(**changed)

@@ -1,0 +1,50 @@
+"""Options of Ray are refused where they have no meaning, before Ray is loaded."""
+
+import sys
+
+import pytest
+
+from guardband.ray.cluster import connect
+
+
+@pytest.fixture(autouse=True)
+def no_ray(monkeypatch):
+    """Let no command start Ray."""
+    monkeypatch.setattr("guardband.ray.cluster.connect", lambda *a: pytest.fail("Ray was started"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("predict", "MODEL", "TABLE", "-o", "out", "--skip-corrupt"), "--skip-corrupt works with --ray only"),
+        (("audit", "MODEL", "TABLE", "--skip-corrupt"), "--skip-corrupt works with --ray only"),
+        (("predict", "MODEL", "TABLE", "-o", "out", "--ray", " "), "--ray needs local or the address"),
+        (("predict", "MODEL", "TABLE", "--ray", "local"), "Name files, and a folder with -o OUT/"),
+        (("predict", "MODEL", "TABLE", "-o", "TABLE", "--ray", "local"), "cannot be a folder"),
+        (("audit", "MODEL", "TABLE", "--ray", "local", "--all"), "--all needs the rows themselves"),
+    ],
+)
+def test_what_cannot_be_is_refused(command, small_model, arguments, said):
+    places = {"MODEL": small_model.model_path, "TABLE": small_model.path}
+    assert said in command(*(places.get(own, own) for own in arguments)).complaint
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (("--keep-scores", 10), "--keep-scores works with --ray only"),
+        (("--ray", "local", "--split-by", "k"), "--split-by and --ray exclude each other"),
+        (("--ray", "local", "--group", "g"), "--training must say which groups there are"),
+    ],
+)
+def test_calibrate_refuses_what_ray_cannot_do(command, tmp_path, more, said):
+    (tmp_path / "b.csv").write_text("m,y,g,k\n1,2,a,1\n2,3,b,2\n")
+    asked = ("calibrate", tmp_path / "b.csv", "--point", "m", "--target", "y", "-o", tmp_path / "r.rule")
+    assert said in command(*asked, *more).complaint
+
+
+def test_without_ray_the_error_says_how_to_install_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    monkeypatch.setattr("guardband.data.packages.find_spec", lambda name: None)
+    with pytest.raises(ModuleNotFoundError, match=r'pip install "guardband\[ray\]"'):
+        connect()

@@ -1,0 +1,41 @@
+"""One small Ray for all tests of this folder: three processes, and little memory for what they share."""
+
+import logging
+
+import numpy as np
+import pytest
+
+import guardband as gb
+from ray_rows import QUICK, frame, table
+
+PROCESSES = 3
+MEMORY = 300 << 20
+
+
+@pytest.fixture(scope="session")
+def cluster():
+    """Start Ray, and end it after the last test; its own warnings are none of ours."""
+    ray = pytest.importorskip("ray", reason="needs the extra ray")
+    from guardband.ray.cluster import connect
+
+    quiet = {"include_dashboard": False, "log_to_driver": False, "logging_level": logging.ERROR}
+    ray.init(address="local", num_cpus=PROCESSES, object_store_memory=MEMORY, **quiet)
+    connect()
+    yield ray
+    ray.shutdown()
+
+
+@pytest.fixture(scope="session")
+def fitted():
+    """Return a function that fits a small model without calibrating it, each once."""
+    known = {}
+
+    def fit(**options):
+        key = repr(options)
+        if key not in known:
+            rows = table(600, 0)
+            made = gb.IntervalRegressor(calibration_size=None, **QUICK, **options)
+            known[key] = made.fit(frame(rows), np.array(rows["y"]))
+        return known[key]
+
+    return fit

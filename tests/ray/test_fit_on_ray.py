@@ -1,0 +1,223 @@
+"""A fit on Ray is that of one machine on the same rows, and a fault costs time alone."""
+
+import os
+import sys
+import warnings
+from dataclasses import astuple, replace
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+from pyarrow import parquet
+
+import guardband as gb
+from guardband.data.hash_split import HashSplit
+from guardband.data.table import read_table
+from guardband.experiments.reproduce.cells import Cell
+from guardband.experiments.reproduce.folder import Folder
+from guardband.experiments.reproduce.run import run
+from guardband.experiments.reproduce.setting import CONF_NN, QREG_UN, Setting
+from guardband.learning.options import FitOptions
+from guardband.learning.training_rows import TrainingRows
+from guardband.ray.gathered import PRINT, Y, in_order
+from guardband.ray.learning_rows import LearningRows, features_in, kinds_in
+from guardband.ray.parallel import train_together
+from guardband.ray.pieces import Reader, source_of
+from guardband.ray.survey import count, survey
+from ray_rows import QUICK, table
+
+pytestmark = [
+    pytest.mark.usefixtures("cluster"),
+    # Ray 2.60 sets options of its own that it deprecates, and leaves pipes to the collector.
+    *(pytest.mark.filterwarnings(f"ignore::{name}") for name in ("DeprecationWarning", "ResourceWarning")),
+    pytest.mark.filterwarnings("ignore::ray.util.annotations.RayDeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+FEATURES = ["a", "b", "letter"]
+N, SEED = 1500, QUICK["random_state"]
+OPTIONS = {name: value for name, value in QUICK.items() if name != "verbose"}
+ROWS = table(N, 0).drop_columns(["id"])
+
+
+def write(folder, rows, parts):
+    folder.mkdir(parents=True)
+    for i, part in enumerate(np.array_split(np.arange(len(rows)), parts)):
+        parquet.write_table(rows.take(part), folder / f"{i}.parquet")
+    return str(folder / "*.parquet")
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Return the pattern of files that hold the rows in another order, and the columns too."""
+    mixed = ROWS.take(np.random.default_rng(1).permutation(N)).select(["y", "letter", "b", "a"])
+    return write(tmp_path_factory.mktemp("fit") / "in", mixed, 3)
+
+
+@pytest.fixture(scope="module")
+def parts():
+    """Return training rows and calibration rows, in the order of their hashes."""
+    split, y = HashSplit(SEED, 0.25), ROWS["y"].to_numpy()
+    X = ROWS.drop_columns(["y"])
+    prints = split.prints(read_table(X), y)
+    return in_order([X.append_column(Y, pa.array(y)).append_column(PRINT, pa.array(prints))], split)
+
+
+def columns(part):
+    return part.drop_columns([Y, PRINT]), part[Y].to_numpy().copy()
+
+
+@pytest.fixture(scope="module")
+def alone(parts):
+    training, calibration = parts
+    return gb.IntervalRegressor(calibration_size=None, **QUICK).fit(*columns(training)).calibrate(*columns(calibration))
+
+
+def same_networks(one, other):
+    a, b = (model.fitted_.learned.members.snapshot() for model in (one, other))
+    assert one.fitted_.learned.epochs == other.fitted_.learned.epochs
+    for name, t in a.items():
+        # Products of stacks of other sizes differ in their last bits, and so do the steps that follow.
+        torch.testing.assert_close(t, b[name], rtol=1e-4, atol=1e-5)
+
+
+def test_a_fit_of_gathered_rows_is_that_of_one_machine_in_any_order_of_rows_and_files(files, alone, tmp_path):
+    one = gb.ray.fit(files, target="y", columns=FEATURES, **OPTIONS)
+    assert one.fitted_.learned.encoder == alone.fitted_.learned.encoder
+    assert one.fitted_.learned.target == alone.fitted_.learned.target
+    np.testing.assert_array_equal(one.fitted_.training_prints, alone.fitted_.training_prints)
+    np.testing.assert_array_equal(one.fitted_.calibration_prints, alone.fitted_.calibration_prints)
+    same_networks(one, alone)
+    assert "Rows were split by a hash of each row with the seed 0" in str(one.certificate_)
+
+
+class Fatal(torch.nn.Module):
+    """A network whose worker dies in a training step, once."""
+
+    def __init__(self, width, marker):
+        super().__init__()
+        self.last, self.marker, self.steps = gb.nn.TripleHead(width), marker, 0
+
+    def forward(self, x):
+        self.steps += self.training
+        if self.steps > 8 and not os.path.exists(self.marker):
+            with open(self.marker, "w"):
+                os._exit(1)
+        return self.last(x)
+
+
+class DieOnce:
+    """Looks on after every epoch, and ends its process in the second one, once."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def __call__(self, epoch, copied):
+        if torch.distributed.get_rank() == 0:
+            with open(self.folder / "epochs", "a") as file:
+                file.write(f"{epoch} ")
+            if epoch == 2 and not (self.folder / "dead").exists():
+                (self.folder / "dead").touch()
+                os._exit(1)
+        return False
+
+
+@pytest.fixture
+def sent_as_they_are(cluster):
+    """Send classes of this file to workers, which cannot import it."""
+    here = sys.modules[__name__]
+    cluster.cloudpickle.register_pickle_by_value(here)
+    yield
+    cluster.cloudpickle.unregister_pickle_by_value(here)
+
+
+@pytest.mark.usefixtures("sent_as_they_are")
+def test_a_worker_that_dies_while_it_trains_copies_changes_nothing(tmp_path):
+    rows = ROWS.select(["a", "b", "y"])
+    pattern, models = write(tmp_path / "in", rows, 2), []
+    for name in ("dies", "lives"):
+        marker = str(tmp_path / name)
+        if name == "lives":
+            open(marker, "w").close()
+        network = partial(Fatal, marker=marker)
+        options = {"network": network, "method": "pav", "taus": (0.05, 0.1), "epochs": 3, "random_state": 0}
+        models.append(gb.ray.fit(pattern, target="y", **options))
+        assert os.path.exists(marker)
+    one, other = (model.fitted_.learned.members.snapshot() for model in models)
+    for name, t in one.items():
+        torch.testing.assert_close(t, other[name], rtol=0, atol=0)
+
+
+def learning_rows(files):
+    source = source_of(files)
+    features = features_in(source, "y", FEATURES, ())
+    reader = Reader(kinds_in(source, features), "y", source.like)
+    return source, LearningRows(reader, HashSplit(SEED, 0.25))
+
+
+def test_what_passes_learn_is_what_one_machine_learns(files, parts):
+    source, rows = learning_rows(files)
+    options = FitOptions.of(gb.IntervalRegressor(**QUICK).get_params(deep=False))
+    X, y = columns(parts[0])
+    one = TrainingRows.of(read_table(X), y, None, 0, options.architecture, options.target.decided(y))
+    found = survey(source, rows, *count(source, rows, options.target), robust=True)
+    assert found.encoder == one.encoder
+    for own, other in zip(found.target.scales, one.target.scales, strict=True):
+        one_way, other_way = ([value or 0.0 for value in astuple(scale)] for scale in (own, other))
+        assert one_way == pytest.approx(other_way, rel=1e-13, abs=1e-13)
+    assert (found.n, found.counted.calibration) == (len(y), N - len(y))
+
+
+@pytest.mark.skipif(not os.environ.get("GUARDBAND_RAY_TRAIN"), reason="starting Ray Train twice takes a minute")
+@pytest.mark.usefixtures("sent_as_they_are")
+def test_rows_that_no_process_may_hold_train_on_all_workers_and_go_on_when_one_dies(
+    files, alone, monkeypatch, tmp_path
+):
+    def with_a_death(plan, workers, checkpoints):
+        job = replace(plan.job, after_epoch=DieOnce(tmp_path))
+        return train_together(replace(plan, job=job, every=0.0), workers, checkpoints)
+
+    monkeypatch.setattr("guardband.ray.streamed.train_together", with_a_death)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of Ray Train's own
+        model = gb.ray.fit(files, target="y", columns=FEATURES, memory_limit=1000, **OPTIONS)
+    assert (tmp_path / "epochs").read_text() == "1 2 2 "  # it went on from the first epoch
+    assert model.fitted_.learned.encoder == alone.fitted_.learned.encoder
+    assert model.fitted_.seen == alone.fitted_.seen
+    np.testing.assert_array_equal(model.fitted_.training_prints, np.sort(alone.fitted_.training_prints))
+    np.testing.assert_array_equal(np.sort(model.fitted_.calibration_prints), np.sort(alone.fitted_.calibration_prints))
+    assert "No process held all rows" in str(model.certificate_)
+    widths = [np.mean(own.predict_interval(ROWS.drop_columns(["y"])).width) for own in (model, alone)]
+    assert widths[0] == pytest.approx(widths[1], rel=0.25)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"calibration": "cv+"}, "calibration='cv\\+' cannot be used on Ray. Cross-validation is for small"),
+        ({"targets": "joint"}, "Several targets are fitted without Ray"),
+        ({"calibration_size": 100}, "calibration_size must be a share"),
+        ({"split_by": len}, "must name columns"),
+        ({"drop": ["nothing"]}, "There is no column 'nothing'"),
+        ({"memory_limit": 0}, "memory_limit must be a number of bytes"),
+        ({"memory_limit": 9, "groups": "letter"}, "Groups need all rows in one process"),
+        ({"memory_limit": 9, "preset": 60}, "A time limit needs all rows in one process"),
+    ],
+)
+def test_what_a_fit_on_ray_cannot_do_is_said_in_one_sentence(files, options, words):
+    with pytest.raises(ValueError, match=words):
+        gb.ray.fit(files, target="y", **(OPTIONS | options))
+
+
+def test_cells_of_an_experiment_give_what_they_give_here(tmp_path):
+    setting = Setting("tuned", (8,), (CONF_NN, QREG_UN), max_epochs=2, batch_size=100)
+    cells = [Cell("simulation", replace(setting, name=name), (0,), 300, 200) for name in ("one", "two")]
+    numbers = []
+    for name, cluster in (("here", None), ("there", "auto")):
+        folder = Folder(tmp_path / name)
+        folder.open({"seed": 7}, {"command": "here"})
+        run(cells, folder, seed=7, device="cpu", verbose=False, cluster=cluster)
+        assert all(folder.is_done(cell) for cell in cells)
+        numbers.append(folder.tables()["results"].drop(columns="seconds"))
+    np.testing.assert_array_equal(numbers[0], numbers[1])

@@ -1,0 +1,388 @@
+"""On Ray a model is calibrated and predicts as on one machine, to the bit, and a fault changes nothing but the time.
+
+All that needs the cluster is in this file: with several, several processes of pytest would each start one.
+"""
+
+import copy
+import errno
+import json
+import os
+import signal
+from glob import glob
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import csv, parquet
+
+import guardband as gb
+from guardband.cli.predict_ray import PartWriter
+from guardband.cli.stated_columns import NOTHING_MORE
+from guardband.cli.stream import Inputs, predict_into
+from guardband.data.damage import UnreadableError
+from guardband.data.disk import open_table
+from guardband.data.several import open_tables
+from guardband.data.table_writer import open_writer
+from guardband.exceptions import MissingTargetWarning, OverlapError
+from guardband.ray import scoring
+from guardband.ray.scoring import DONE, score_files
+from guardband.ray.sources import FILE, ROW, Files, read_files
+from ray_rows import COLUMNS, frame, table
+
+pytestmark = [
+    pytest.mark.usefixtures("cluster"),
+    # Ray 2.60 sets options of its own that it deprecates, and leaves pipes to the collector.
+    *(pytest.mark.filterwarnings(f"ignore::{name}") for name in ("DeprecationWarning", "ResourceWarning")),
+    pytest.mark.filterwarnings("ignore::ray.util.annotations.RayDeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+SIZES = (40_000, 3, 33_000)
+PART_ROWS = 1 << 15
+SEED_OF_LAST = SIZES[-1], 12
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Return the pattern of three Parquet files."""
+    folder = tmp_path_factory.mktemp("in")
+    for i, n in enumerate(SIZES):
+        parquet.write_table(table(n, 10 + i), folder / f"{i}.parquet", row_group_size=10_000)
+    return str(folder / "*.parquet")
+
+
+@pytest.fixture(scope="module")
+def whole():
+    return pa.concat_tables([table(n, 10 + i) for i, n in enumerate(SIZES)])
+
+
+def same(one, other):
+    """Return whether two models were calibrated to the same bits, and promise the same."""
+    a, b = one.calibration_.found.arrays, other.calibration_.found.arrays
+    assert a.keys() == b.keys()
+    for name, array in a.items():
+        np.testing.assert_array_equal(b[name], array)
+    new = frame(table(50, 99))
+    ends, others = one.predict_interval(new), other.predict_interval(new)
+    np.testing.assert_array_equal(others.lower, ends.lower)
+    np.testing.assert_array_equal(others.upper, ends.upper)
+    return one.certificate_.promise.rank == other.certificate_.promise.rank
+
+
+def on_one_machine(model, rows):
+    return copy.copy(model).calibrate(frame(rows), np.array(rows["y"]))
+
+
+# ---------------------------------------------------------------------------------------------- rows
+
+
+def test_rows_of_files_come_in_order_and_know_their_place(files, whole):
+    found = Files.of(files, part_rows=PART_ROWS)
+    assert len(found.parts) == 5
+    assert found.rows == len(whole)
+    blocks = list(read_files(found, ["id"]).iter_batches(batch_size=None, batch_format="pyarrow"))
+    rows = pa.concat_tables(blocks)
+    np.testing.assert_array_equal(rows["id"], whole["id"])
+    np.testing.assert_array_equal(rows[ROW], whole["id"])
+    np.testing.assert_array_equal(rows[FILE], np.repeat([0, 1, 2], SIZES))
+
+
+# --------------------------------------------------------------------------------------- calibration
+
+
+@pytest.mark.parametrize("keep_scores", [100, 1 << 20])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"confidence_level": [0.8, 0.9]},
+        {"guarantee": "pac", "groups": "letter"},
+        {"tails": (0.02, 0.08)},
+        {"method": "pav"},
+    ],
+)
+def test_calibration_is_that_of_one_machine_to_the_bit(options, keep_scores, fitted, files, whole, tmp_path):
+    model = fitted(**options)
+    one = on_one_machine(model, whole)
+    many = gb.ray.calibrate(model, files, target="y", keep_scores=keep_scores)
+    assert same(one, many)
+    many.save(tmp_path / "m.guardband")
+    assert same(one, gb.load(tmp_path / "m.guardband"))
+
+
+def test_a_dataset_calibrates_as_its_files_do(fitted, files, whole, cluster):
+    dataset = cluster.data.from_arrow(whole.select([*COLUMNS, "y"])).repartition(4)
+    model = fitted()
+    assert same(on_one_machine(model, whole), gb.ray.calibrate(model, dataset, target="y", keep_scores=100))
+
+
+def test_cells_of_csv_and_missing_targets_are_read_as_on_one_machine(fitted, tmp_path):
+    rows = table(900, 5)
+    y = np.where(np.arange(900) % 10, rows["y"], np.nan)
+    rows = rows.set_column(3, "y", pa.array(y, from_pandas=True))
+    for i in range(3):
+        csv.write_csv(rows.slice(300 * i, 300), tmp_path / f"{i}.csv")
+    model = fitted()
+    with pytest.warns(MissingTargetWarning, match="90 of 900 rows"):
+        many = gb.ray.calibrate(model, str(tmp_path / "*.csv"), target="y", keep_scores=100)
+    known = rows.filter(~np.isnan(y))
+    again = pa.table({name: csv_column(tmp_path, name) for name in COLUMNS} | {"y": csv_column(tmp_path, "y")})
+    assert many.certificate_.n_calibration == len(known)
+    assert same(on_one_machine(model, again.filter(np.asarray(again["y"].is_valid()))), many)
+
+
+def csv_column(folder, name):
+    return pa.concat_tables([csv.read_csv(folder / f"{i}.csv") for i in range(3)])[name]
+
+
+def test_rows_that_trained_the_model_are_refused(fitted, tmp_path):
+    parquet.write_table(table(600, 0), tmp_path / "t.parquet")
+    with pytest.raises(OverlapError, match="600 of 600 calibration rows"):
+        gb.ray.calibrate(fitted(), str(tmp_path / "t.parquet"), target="y")
+
+
+def test_what_was_counted_says_so_and_has_no_other_levels(fitted, files):
+    many = gb.ray.calibrate(fitted(), files, target="y", keep_scores=100)
+    assert "counted in parts" in str(many.certificate_)
+    with pytest.raises(ValueError, match="Calibrate it again and name all levels"):
+        many.predict_interval(frame(table(5, 1)), confidence_level=0.5)
+
+
+def test_what_needs_every_row_is_refused_above_the_limit(fitted, files):
+    with pytest.raises(ValueError, match="raise keep_scores"):
+        gb.ray.calibrate(fitted(method="bayes"), files, target="y", keep_scores=100)
+
+
+# ------------------------------------------------------------------------------------------- scoring
+
+
+def scored(model, pattern, folder, **options):
+    found = Files.of(pattern, part_rows=PART_ROWS, skip_corrupt=options.get("skip_corrupt", False))
+    inputs = Inputs.of(model, found.like)
+    write = options.pop("write", None) or PartWriter(model, inputs, None, False, NOTHING_MORE, False, ".parquet")
+    return score_files(found, folder, write, ".parquet", {"model": "m"}, **options)
+
+
+def together(folder):
+    return pa.concat_tables([parquet.read_table(path) for path in sorted(folder.glob("*.parquet"))])
+
+
+@pytest.fixture(scope="module")
+def model(fitted, whole):
+    return on_one_machine(fitted(), whole)
+
+
+@pytest.fixture(scope="module")
+def expected(model, files, tmp_path_factory):
+    """Return what one machine writes."""
+    place = tmp_path_factory.mktemp("one") / "out.parquet"
+    disk = open_tables(sorted(map(str, glob(files))))
+    with open_writer(place, ".parquet") as writer:
+        for _ in predict_into(writer, model, disk, Inputs.of(model, disk), None):
+            pass
+    return parquet.read_table(place)
+
+
+def test_a_folder_holds_the_rows_of_one_machine_in_order(model, files, expected, tmp_path):
+    done = scored(model, files, tmp_path)
+    assert together(tmp_path).equals(expected)
+    assert (len(done.said), done.again, done.skipped) == (5, 0, ())
+    assert json.loads((tmp_path / DONE).read_text()) == {"parts": 5, "skipped": []}
+
+
+def test_a_dataset_keeps_its_rows_and_their_order(model, files, expected):
+    rows = gb.ray.predict(model, files)
+    found = pa.concat_tables(list(rows.iter_batches(batch_size=None, batch_format="pyarrow")))
+    for name in expected.column_names:
+        np.testing.assert_array_equal(found[name], expected[name])
+
+
+def test_a_stopped_run_goes_on_and_writes_no_part_again(model, files, expected, tmp_path):
+    def stop(done, of):
+        if done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        scored(model, files, tmp_path, on_part=stop)
+    assert not (tmp_path / DONE).exists()
+    first = sorted(tmp_path.glob("*.parquet"))[0]
+    before = first.stat().st_ino
+    done = scored(model, files, tmp_path)
+    assert done.again >= 2
+    assert first.stat().st_ino == before
+    assert together(tmp_path).equals(expected)
+
+
+def test_a_part_that_was_cut_or_removed_is_written_again(model, files, expected, tmp_path):
+    scored(model, files, tmp_path)
+    first, second, *_ = sorted(tmp_path.glob("*.parquet"))
+    first.write_bytes(first.read_bytes()[:-1])
+    second.unlink()
+    assert scored(model, files, tmp_path).again == 3
+    assert together(tmp_path).equals(expected)
+
+
+def test_a_folder_holds_one_result(model, files, tmp_path):
+    scored(model, files, tmp_path / "out")
+    with pytest.raises(ValueError, match="holds the result of other files"):
+        scored(model, files.replace("*", "0"), tmp_path / "out")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine.txt").touch()
+    with pytest.raises(ValueError, match=r"is not empty: it has mine\.txt"):
+        scored(model, files, tmp_path / "full")
+
+
+# -------------------------------------------------------------------------------------------- faults
+
+
+def once(marker):
+    """Return a function that ends its process the first time that it is called anywhere."""
+
+    def end():
+        try:
+            os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            return
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    return end
+
+
+@pytest.mark.parametrize("where", ["guardband.ray.calibrating._summarised", "guardband.ray.spread._answer"])
+def test_a_worker_killed_in_calibration_changes_nothing(where, fitted, files, whole, tmp_path, monkeypatch):
+    from importlib import import_module
+
+    module, name = where.rsplit(".", 1)
+    original, end = getattr(import_module(module), name), once(str(tmp_path / "killed"))
+
+    def killed(*arguments):
+        out = original(*arguments)
+        end()
+        return out
+
+    monkeypatch.setattr(where, killed)
+    model = fitted()
+    many = gb.ray.calibrate(model, files, target="y", keep_scores=100)
+    assert (tmp_path / "killed").exists()
+    assert same(on_one_machine(model, whole), many)
+
+
+@pytest.mark.parametrize("when", ["before the file is whole", "before its note is written"])
+def test_a_worker_killed_in_scoring_leaves_no_partial_or_second_file(
+    when, model, files, expected, tmp_path, monkeypatch
+):
+    end, out = once(str(tmp_path / "killed")), tmp_path / "out"
+    inputs = Inputs.of(model, Files.of(files).like)
+    write = inner = PartWriter(model, inputs, None, False, NOTHING_MORE, False, ".parquet")
+    if when == "before the file is whole":
+
+        def write(disk, path):
+            found = inner(disk, path)
+            end()
+            return found
+
+    else:
+        original, note = scoring._write, scoring._note
+
+        def killed(shared, part):
+            def ended(folder, own):
+                end()
+                return note(folder, own)
+
+            original.__globals__["_note"] = ended  # which it brings along, as it is not found by its name any more
+            return original(shared, part)
+
+        monkeypatch.setattr(scoring, "_write", killed)
+    scored(model, files, out, write=write)
+    assert (tmp_path / "killed").exists()
+    assert together(out).equals(expected)
+    assert len(list(out.iterdir())) == 7
+
+
+def test_a_full_disk_is_said_in_one_sentence_and_the_next_run_goes_on(model, files, expected, tmp_path):
+    inputs = Inputs.of(model, Files.of(files).like)
+    inner = PartWriter(model, inputs, None, False, NOTHING_MORE, False, ".parquet")
+
+    def full(disk, path):
+        if "2.parquet" in disk.label:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return inner(disk, path)
+
+    with pytest.raises(ValueError, match=r"cannot be written: No space left on device\. Free some space"):
+        scored(model, files, tmp_path, write=full)
+    assert not (tmp_path / DONE).exists()
+    assert scored(model, files, tmp_path).again == 3
+    assert together(tmp_path).equals(expected)
+
+
+def test_a_part_that_kills_every_worker_ends_the_run_with_a_sentence(model, files, tmp_path, monkeypatch):
+    monkeypatch.setattr("guardband.ray.cluster.RETRIES", 1)
+
+    def deadly(disk, path):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    with pytest.raises(ValueError, match="was killed 2 times"):
+        scored(model, files.replace("*", "1"), tmp_path, write=deadly)
+    assert not list(tmp_path.glob("*.parquet"))
+
+
+@pytest.fixture
+def with_corrupt(files, tmp_path):
+    """Return three files of which the second is damaged in its middle."""
+    folder = tmp_path / "corrupt"
+    folder.mkdir()
+    for i, seed in enumerate((10, 12, 13)):
+        parquet.write_table(table(20_000, seed), folder / f"{i}.parquet")
+    place = folder / "1.parquet"
+    data = bytearray(place.read_bytes())
+    data[len(data) // 4 : len(data) // 2] = bytes(len(data) // 2 - len(data) // 4)
+    place.write_bytes(bytes(data))
+    assert open_table(str(place)).total == 20_000
+    return str(folder / "*.parquet")
+
+
+def test_a_corrupt_file_is_named_and_left_out_of_calibration_only_if_asked(fitted, with_corrupt):
+    model = fitted()
+    with pytest.raises(UnreadableError, match=r"1\.parquet"):
+        gb.ray.calibrate(model, with_corrupt, target="y")
+    many = gb.ray.calibrate(model, with_corrupt, target="y", skip_corrupt=True)
+    assert many.certificate_.n_calibration == 40_000
+    assert "left out what it could not read: rows 1 to 20,000 of" in str(many.certificate_)
+    rest = pa.concat_tables([table(20_000, 10), table(20_000, 13)])
+    assert same(on_one_machine(model, rest), many)
+
+
+def test_a_corrupt_file_is_named_and_left_out_of_the_folder_only_if_asked(model, with_corrupt, tmp_path):
+    with pytest.raises(UnreadableError, match=r"1\.parquet"):
+        scored(model, with_corrupt, tmp_path / "one")
+    assert not (tmp_path / "one" / DONE).exists()
+    done = scored(model, with_corrupt, tmp_path / "two", skip_corrupt=True)
+    assert len(done.skipped) == 1
+    assert "1.parquet" in done.skipped[0]
+    assert [path.name[:6] for path in sorted((tmp_path / "two").glob("*.parquet"))] == ["000000", "000002"]
+
+
+# --------------------------------------------------------------------------------------------- audit
+
+
+@pytest.mark.parametrize("options", [{"confidence_level": [0.8, 0.9]}, {"groups": "letter"}, {"tails": (0.02, 0.08)}])
+def test_the_verdict_on_counts_is_that_on_all_rows(options, fitted, whole, tmp_path):
+    model = on_one_machine(fitted(**options), whole)
+    rows = [table(5000, 20), table(7, 21), table(4000, 22)]
+    for i, own in enumerate(rows):
+        parquet.write_table(own, tmp_path / f"{i}.parquet")
+    rows = pa.concat_tables(rows)
+    one = model.audit(frame(rows), np.array(rows["y"]))
+    many = gb.ray.audit(model, str(tmp_path / "*.parquet"), target="y")
+    assert (many.verdict, many.sentence, many.p_value) == (one.verdict, one.sentence, one.p_value)
+    for found, wanted in zip((*many.levels, *many.parts), (*one.levels, *one.parts), strict=True):
+        assert (found.n, found.covered, found.low, found.high) == (wanted.n, wanted.covered, wanted.low, wanted.high)
+        np.testing.assert_allclose(found.mean_width, wanted.mean_width, rtol=1e-12)
+
+
+@pytest.mark.parametrize("keep_scores", [100, 1 << 20])
+def test_rows_that_calibrated_the_model_cannot_judge_it(keep_scores, fitted, files, tmp_path):
+    own = gb.ray.calibrate(fitted(), files, target="y", keep_scores=keep_scores)
+    own.save(tmp_path / "m.guardband")
+    for model in (own, gb.load(tmp_path / "m.guardband")):
+        assert gb.ray.audit(model, files, target="y").verdict == "cannot judge"
+        assert model.audit(frame(rows := table(*SEED_OF_LAST)), np.array(rows["y"])).verdict == "cannot judge"
+        assert model.audit(frame(rows := table(3000, 77)), np.array(rows["y"])).verdict == "consistent"
