@@ -66,3 +66,10 @@ def test_an_array_of_no_dimension_is_one_level():
 
 def test_an_array_of_one_level_is_the_level_as_it_is_written():
     assert Levels.of(np.array(0.8, dtype=np.float32)) == Levels.of(np.float32(0.8)) == Levels.of(0.8)
+
+
+def test_floats_and_alphas_are_rounded_once_from_the_exact_levels():
+    levels = Levels.of([0.9, 0.3, Fraction(1, 3)])
+    assert levels.floats == (0.9, 0.3, 1 / 3)
+    assert levels.alphas == (0.1, 0.7, float(Fraction(2, 3)))
+    assert len(levels) == 3

@@ -58,6 +58,21 @@ def test_repeated_rows_have_the_exact_law_of_one_row_each():
     assert alone.arrays["threshold"] <= found.arrays["threshold"] <= alone.arrays["threshold"] * (1 + 1e-5)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_the_threshold_is_the_quantile_of_all_scores_and_infinity_with_the_weights_of_entities(seed):
+    """The level-quantile of sum_k sum_i delta(score_ki) / ((K + 1) N_k) + delta(inf) / (K + 1), in fractions."""
+    rng = np.random.default_rng(seed)
+    for count in (1, 4, 9, 10, 25):
+        entity = np.repeat(np.arange(count), rng.integers(1, 6, count))
+        scores = np.where(rng.random(len(entity)) < 0.05, np.inf, rng.integers(0, 40, len(entity)) / 4)
+        mass = [Fraction(1, (count + 1) * int((entity == e).sum())) for e in entity]
+        levels = Levels.of([0.5, 0.8, 0.9, 0.35])
+        found = SharedCut().calibrate(scores, Context(entity=entity), levels, False)
+        for i, level in enumerate(levels.values):
+            fits = [c for c in np.unique(scores) if sum(m for s, m in zip(scores, mass, strict=True) if s <= c) >= level]
+            assert found.arrays["threshold"][i] == min(fits, default=np.inf)
+
+
 def drawn(rng, count, largest, alike):
     """Scores of entities of random sizes, each standard normal, with correlation ``alike`` within an entity."""
     entity = np.repeat(np.arange(count), rng.integers(1, largest + 1, count))

@@ -33,3 +33,39 @@ def test_counting_rows_far_away_gives_the_scores_of_a_sort(kind, unknown):
     ranks[3] = 1
     expected = [[order_statistic(part, int(k)) for k in row] for part, row in zip(each, ranks, strict=True)]
     assert own.smallest(ranks).tolist() == expected
+
+
+@pytest.mark.parametrize("kept", ["low", "high"])
+def test_a_sample_that_misjudges_where_scores_are_changes_none_of_them(kept):
+    """Every third row, which the sample takes, has other scores than all the rest: these are looked at again."""
+    rng = np.random.default_rng(1)
+    scores = rng.random(N) + 10
+    scores[::3] = rng.random(N // 3) + (0 if kept == "low" else 30)
+    codes = np.stack([rng.integers(0, 2, N), rng.integers(2, 4, N)], axis=1).astype(np.int8)
+    own = GroupScores.of(scores, codes, 4)
+    assert own.rows is not None
+    each = [np.sort(scores[(codes == group).any(axis=1)]) for group in range(4)]
+    for share in (0.05, 0.2, 0.5, 0.8, 0.95):
+        ranks = np.array([[int(share * len(part)), int(share * len(part)) + 1] for part in each])
+        expected = [[part[k - 1] for k in row] for part, row in zip(each, ranks, strict=True)]
+        assert own.smallest(ranks).tolist() == expected
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_any_ranks_of_any_groups_are_those_of_a_sort(many):
+    """The first, the last, one too many: of groups that overlap, with rows of none, ties and infinite scores."""
+    rng = np.random.default_rng(2)
+    for seed in range(2 if many else 30):
+        n = N if many else int(rng.integers(1, 40))
+        scores = np.round(rng.exponential(size=n), 1 if seed % 2 else 12)
+        scores[rng.random(n) < 0.1] = np.inf
+        codes = np.stack([rng.integers(-1, 2, n), rng.choice([-1, 2, 3], n, p=[0.9, 0.05, 0.05])], axis=1)
+        own = GroupScores.of(scores, codes.astype(np.int64), 5)
+        each = [np.sort(scores[(codes == group).any(axis=1)]) for group in range(5)]
+        assert own.number.tolist() == [len(part) for part in each]
+        assert own.infinite().tolist() == [int(np.isinf(part).sum()) for part in each]
+        ranks = np.array([[1, max(1, len(part) // 2), max(1, len(part)), len(part) + 1] for part in each])
+        expected = [
+            [part[k - 1] if k <= len(part) else np.inf for k in row] for part, row in zip(each, ranks, strict=True)
+        ]
+        assert own.smallest(ranks).tolist() == expected
