@@ -6,7 +6,8 @@ bound and no stated number, with the reason; every other one is printed, and the
 
 One process collects the tests once and loads torch once. For every change it forks, puts the changed code in place of
 the function's own, and runs the tests that execute this function: those of the file's own tests first, quick ones
-before slow ones, until one fails. Which tests execute a function is measured before and kept in ``build/mutants``.
+before slow ones, until one fails. Which tests execute a function is measured before and kept in ``build/mutants``, as
+is what survived: with ``--again`` only that is tried, if the file has not changed.
 """
 
 from __future__ import annotations
@@ -87,6 +88,21 @@ NEAR = [
     "src/guardband/calibration",
     "tests/test_planning.py",
 ]
+STORAGE = [
+    "tests/doors/test_model_file.py",
+    "tests/doors/test_network_file.py",
+    "tests/doors/test_band_file.py",
+    "tests/doors/test_hostile_model_file.py",
+    "tests/doors/test_crossed.py",
+    "tests/doors/test_guarded_model.py",
+    "tests/doors/test_several_targets.py",
+    "tests/doors/test_several_network.py",
+    "tests/doors/test_distribution_calibrator.py",
+    "tests/doors/test_stored.py",
+    "tests/doors/test_stored_calibration.py",
+    "tests/doors/test_file_format.py",
+]
+"""The tests of files of doors, which those of bands and calibration do not use."""
 FAR = [
     "tests/audit",
     "tests/report/test_promised.py",
@@ -129,12 +145,14 @@ def main() -> int:
     parser.add_argument("files", nargs="*", help="files of src/guardband, such as bands/ranks.py; all in FILES if none")
     parser.add_argument("--far", action="store_true", help="try further tests on what those of these folders let pass")
     parser.add_argument("--only", default="", help="only changes whose name contains this")
+    parser.add_argument("--again", action="store_true", help="try only what survived the last time")
     parser.add_argument("--known", action="store_true", help="leave out changes that equivalent.csv lists")
     parser.add_argument("-v", "--verbose", action="store_true", help="print every change with the test that failed")
     options = parser.parse_args()
     names = [name.removesuffix(".py") for name in options.files] or FILES
     trials = Trials(names, options)
-    tests = [t for t in NEAR + (FAR if options.far else []) if (ROOT / t).exists()]
+    near = STORAGE if all(name.startswith("doors/") for name in names) else NEAR
+    tests = [t for t in near + (FAR if options.far else []) if (ROOT / t).exists()]
     os.chdir(ROOT)
     sys.path.insert(0, str(ROOT / "src"))
     sys.dont_write_bytecode = True
@@ -234,7 +252,8 @@ class Trials:
         every = [(said, c) for said, c in changes(tree) if self.options.only in said]
         if self.options.known:
             every = [(said, c) for said, c in every if said not in equivalent]
-        started, killed, survivors, unapplied = time.time(), 0, [], 0
+        every, done = self.left(name, every)
+        started, killed, survivors, unapplied = time.time(), done, [], 0
         killers: dict[str, str] = {}
         outcome, by = self.try_change(None, tree, path, module, self.tests_for(name, ""))
         if outcome != "survived":
@@ -258,7 +277,7 @@ class Trials:
         new = [(line, said, n) for line, said, n in survivors if said not in equivalent]
         stale = set(equivalent) - {said for _, said, _ in survivors}
         print(
-            f"{name}.py: {len(every) - unapplied} changes, {killed} killed, {len(survivors)} survived, "
+            f"{name}.py: {done + len(every) - unapplied} changes, {killed} killed, {len(survivors)} survived, "
             f"{len(survivors) - len(new)} equivalent, {time.time() - started:.0f} s",
             flush=True,
         )
@@ -267,8 +286,25 @@ class Trials:
         if not self.options.only and not self.options.known:
             for said in sorted(stale):
                 print(f"  listed as equivalent, yet it does not survive: {said}")
-            record(f"{name}.py", len(every) - unapplied, killed, len(survivors), len(survivors) - len(new))
+            record(f"{name}.py", done + len(every) - unapplied, killed, len(survivors), len(survivors) - len(new))
+            self.keep(name, killed, [said for _, said, _ in survivors])
         self.unexplained |= bool(new)
+
+    def left(self, name: str, every: list[tuple[str, Change]]) -> tuple[list[tuple[str, Change]], int]:
+        """Return the changes to try, and how many were killed before; tests that are only added kill them still."""
+        kept = KEPT / "survived.json"
+        before = json.loads(kept.read_text()) if kept.exists() else {}
+        own = before.get(name, {"source": ""})
+        if not self.options.again or own["source"] != source_print(name):
+            return every, 0
+        return [(said, change) for said, change in every if said in own["survived"]], own["killed"]
+
+    def keep(self, name: str, killed: int, survived: list[str]) -> None:
+        """Write down what survived."""
+        kept = KEPT / "survived.json"
+        before = json.loads(kept.read_text()) if kept.exists() else {}
+        before[name] = {"source": source_print(name), "killed": killed, "survived": survived}
+        kept.write_text(json.dumps(before))
 
     def try_change(
         self, change: Change | None, tree: ast.Module, path: Path, module: ModuleType, tests: list[str]
@@ -501,6 +537,11 @@ def silent() -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.dup2(nowhere, 2)
+
+
+def source_print(name: str) -> str:
+    """Return what tells one state of a source file from another."""
+    return hashlib.sha256((PACKAGE / f"{name}.py").read_bytes()).hexdigest()
 
 
 def explained() -> dict[str, dict[str, str]]:

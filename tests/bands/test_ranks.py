@@ -228,3 +228,11 @@ def test_pac_ranks_are_those_of_counting_up(n):
         for delta in (1e-6, 0.1, 0.9):
             counted = next((k for k in range(1, n + 1) if binom.sf(k - 1, n, float(level)) <= delta), n + 1)
             assert pac_rank(Fraction(level), n, delta) == counted
+
+
+def test_a_rank_on_average_is_exact_for_one_network_and_takes_a_coverage_that_equals_the_level():
+    """A level just above a half needs one row more than a half. Two networks and one row cover exactly a quarter."""
+    above = Fraction(1, 2) + Fraction(1, 10**18)
+    assert [average_rank(level, 9, 1) for level in (Fraction(1, 2), above)] == [5, 6]
+    assert average_coverage(1, 1, 2) == 0.25
+    assert [average_rank(level, 1, 2) for level in (Fraction(1, 4), Fraction(1, 4) + Fraction(1, 1000))] == [1, 2]
