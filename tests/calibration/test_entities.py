@@ -59,19 +59,15 @@ def test_repeated_rows_have_the_exact_law_of_one_row_each():
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_the_threshold_is_the_quantile_of_all_scores_and_infinity_with_the_weights_of_entities(seed):
-    """The level-quantile of sum_k sum_i delta(score_ki) / ((K + 1) N_k) + delta(inf) / (K + 1), in fractions."""
+def test_a_calibration_of_entities_has_the_quantile_of_shared_weights(seed):
     rng = np.random.default_rng(seed)
     for count in (1, 4, 9, 10, 25):
         entity = np.repeat(np.arange(count), rng.integers(1, 6, count))
         scores = np.where(rng.random(len(entity)) < 0.05, np.inf, rng.integers(0, 40, len(entity)) / 4)
-        mass = [Fraction(1, (count + 1) * int((entity == e).sum())) for e in entity]
         levels = Levels.of([0.5, 0.8, 0.9, 0.35])
         found = SharedCut().calibrate(scores, Context(entity=entity), levels, False)
-        for i, level in enumerate(levels.values):
-            below = {c: sum(m for s, m in zip(scores, mass, strict=True) if s <= c) for c in np.unique(scores)}
-            fits = [c for c, share in below.items() if share >= level]
-            assert found.arrays["threshold"][i] == min(fits, default=np.inf)
+        expected = [by_the_definition(scores, entity, level) for level in levels.values]
+        assert found.arrays["threshold"].tolist() == expected
 
 
 def drawn(rng, count, largest, alike):

@@ -69,3 +69,40 @@ def test_any_ranks_of_any_groups_are_those_of_a_sort(many):
             [part[k - 1] if k <= len(part) else np.inf for k in row] for part, row in zip(each, ranks, strict=True)
         ]
         assert own.smallest(ranks).tolist() == expected
+
+
+def test_some_ranks_may_be_misjudged_and_others_not():
+    """A sample that shows one group as it is, and of another a rank but not the next; a pattern with low scores alone.
+
+    Every third row, which the sample takes, is uniform in the first group, and half of the others are far above.
+    """
+    rng = np.random.default_rng(3)
+    scores, first = rng.random(N), rng.random(N) < 0.5
+    scores[first & (np.arange(N) % 3 > 0) & (rng.random(N) < 0.5)] += 10
+    low = rng.random(N) < 0.01
+    scores[low] -= 20
+    codes = np.stack([np.where(first & ~low, 0, 1), np.where(low, 3, 2)], axis=1).astype(np.int8)
+    own = GroupScores.of(scores, codes, 4)
+    each = [np.sort(scores[(codes == group).any(axis=1)]) for group in range(4)]
+    for shares in ((0.3, 0.5), (0.2, 0.9), (0.05, 0.95), (0.5, 0.55)):
+        ranks = np.array([[int(share * len(part)) for share in shares] for part in each])
+        ranks[3] = len(each[3]) + 1
+        expected = [
+            [part[k - 1] if k <= len(part) else np.inf for k in row] for part, row in zip(each, ranks, strict=True)
+        ]
+        assert own.smallest(ranks).tolist() == expected
+
+
+def test_a_rank_that_is_not_among_the_rows_looked_at_is_not_answered():
+    rng = np.random.default_rng(4)
+    codes, scores = rng.integers(0, 2, (60, 1)), rng.permutation(60) / 7.0
+    own = GroupScores.of(scores, codes, 2)
+    for low, high in ((2.0, 6.0), (0.0, 5.0), (3.0, 9.0)):
+        rows = (scores >= low) & (scores <= high)
+        below = np.array([int((scores[codes[:, 0] == group] < low).sum()) for group in range(2)])
+        every = np.array([np.arange(1, 61)] * 2)
+        found = own._each(every, scores[rows], codes[rows], below)
+        for group in range(2):
+            part = np.sort(scores[codes[:, 0] == group])
+            expected = [s if low <= s <= high else np.nan for s in part] + [np.inf] * (60 - len(part))
+            np.testing.assert_array_equal(found[group], expected)
