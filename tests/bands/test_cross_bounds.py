@@ -76,10 +76,8 @@ FOLDS = ([1] * 9, [3] * 4, [7, 9, 9], [25] * 8, [33, 33, 34])
 def test_what_is_missed_given_the_data_is_the_law_of_each_fold_at_its_share_of_delta(sizes: list[int]) -> None:
     n = sum(sizes)
     for delta in (0.01, 0.1, 0.5):
-        each = {
-            m: brentq(lambda t, m=m, share=delta / len(sizes): exceeds(m, t) - share, 1e-9, 1 - 1e-12)
-            for m in set(sizes)
-        }
+        share = delta / len(sizes)
+        each = {m: brentq(lambda t, m=m, share=share: exceeds(m, t) - share, 1e-9, 1 - 1e-12) for m in set(sizes)}
         excess = sum(m * each[m] for m in sizes) / n
         for k in (1, n // 2, n - 1, n):
             for most in (1, 2):

@@ -100,6 +100,8 @@ class GroupScores:
 
 def rows_of_groups(codes: Codes) -> Iterator[tuple[int, NDArray[np.intp]]]:
     """Give each group that has rows, and these; a group belongs to one column."""
+    if not len(codes):
+        return
     for column in codes.T:
         order = np.argsort(column, kind="stable")
         groups, starts = np.unique(column[order], return_index=True)
