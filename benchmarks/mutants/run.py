@@ -7,7 +7,8 @@ bound and no stated number, with the reason; every other one is printed, and the
 One process collects the tests once and loads torch once. For every change it forks, puts the changed code in place of
 the function's own, and runs the tests that execute this function: those of the file's own tests first, quick ones
 before slow ones, until one fails. Which tests execute a function is measured before and kept in ``build/mutants``, as
-is what survived: with ``--again`` only that is tried, if the file has not changed.
+is what was killed: with ``--again`` that is not tried again. A change has the name of its statement, so that it is tried
+when the statement is another.
 """
 
 from __future__ import annotations
@@ -145,7 +146,7 @@ def main() -> int:
     parser.add_argument("files", nargs="*", help="files of src/guardband, such as bands/ranks.py; all in FILES if none")
     parser.add_argument("--far", action="store_true", help="try further tests on what those of these folders let pass")
     parser.add_argument("--only", default="", help="only changes whose name contains this")
-    parser.add_argument("--again", action="store_true", help="try only what survived the last time")
+    parser.add_argument("--again", action="store_true", help="leave out what a test found in an earlier run")
     parser.add_argument("--known", action="store_true", help="leave out changes that equivalent.csv lists")
     parser.add_argument("-v", "--verbose", action="store_true", help="print every change with the test that failed")
     options = parser.parse_args()
@@ -252,8 +253,8 @@ class Trials:
         every = [(said, c) for said, c in changes(tree) if self.options.only in said]
         if self.options.known:
             every = [(said, c) for said, c in every if said not in equivalent]
-        every, done = self.left(name, every)
-        started, killed, survivors, unapplied = time.time(), done, [], 0
+        every, killed = self.left(name, every)
+        done, started, survivors, unapplied = len(killed), time.time(), [], 0
         killers: dict[str, str] = {}
         outcome, by = self.try_change(None, tree, path, module, self.tests_for(name, ""))
         if outcome != "survived":
@@ -267,7 +268,7 @@ class Trials:
             if self.options.verbose:
                 print(f"{outcome:9} {change.line:4} {said}   {by}")
             if outcome == "killed":
-                killed += 1
+                killed.append(said)
                 if by:
                     killers[change.function] = by
             elif outcome == "unapplied":
@@ -277,7 +278,7 @@ class Trials:
         new = [(line, said, n) for line, said, n in survivors if said not in equivalent]
         stale = set(equivalent) - {said for _, said, _ in survivors}
         print(
-            f"{name}.py: {done + len(every) - unapplied} changes, {killed} killed, {len(survivors)} survived, "
+            f"{name}.py: {done + len(every) - unapplied} changes, {len(killed)} killed, {len(survivors)} survived, "
             f"{len(survivors) - len(new)} equivalent, {time.time() - started:.0f} s",
             flush=True,
         )
@@ -286,25 +287,19 @@ class Trials:
         if not self.options.only and not self.options.known:
             for said in sorted(stale):
                 print(f"  listed as equivalent, yet it does not survive: {said}")
-            record(f"{name}.py", done + len(every) - unapplied, killed, len(survivors), len(survivors) - len(new))
-            self.keep(name, killed, [said for _, said, _ in survivors])
+            counts = done + len(every) - unapplied, len(killed), len(survivors), len(survivors) - len(new)
+            record(f"{name}.py", *counts)
+            self.keep(name, killed)
         self.unexplained |= bool(new)
 
-    def left(self, name: str, every: list[tuple[str, Change]]) -> tuple[list[tuple[str, Change]], int]:
-        """Return the changes to try, and how many were killed before; tests that are only added kill them still."""
-        kept = KEPT / "survived.json"
-        before = json.loads(kept.read_text()) if kept.exists() else {}
-        own = before.get(name, {"source": ""})
-        if not self.options.again or own["source"] != source_print(name):
-            return every, 0
-        return [(said, change) for said, change in every if said in own["survived"]], own["killed"]
+    def left(self, name: str, every: list[tuple[str, Change]]) -> tuple[list[tuple[str, Change]], list[str]]:
+        """Return the changes to try, and those that were killed before: tests that are only added kill them still."""
+        before = killed_before().get(name, []) if self.options.again else []
+        return [(said, c) for said, c in every if said not in before], [said for said, _ in every if said in before]
 
-    def keep(self, name: str, killed: int, survived: list[str]) -> None:
-        """Write down what survived."""
-        kept = KEPT / "survived.json"
-        before = json.loads(kept.read_text()) if kept.exists() else {}
-        before[name] = {"source": source_print(name), "killed": killed, "survived": survived}
-        kept.write_text(json.dumps(before))
+    def keep(self, name: str, killed: list[str]) -> None:
+        """Write down what was killed."""
+        (KEPT / "killed.json").write_text(json.dumps(killed_before() | {name: killed}))
 
     def try_change(
         self, change: Change | None, tree: ast.Module, path: Path, module: ModuleType, tests: list[str]
@@ -539,9 +534,10 @@ def silent() -> None:
     os.dup2(nowhere, 2)
 
 
-def source_print(name: str) -> str:
-    """Return what tells one state of a source file from another."""
-    return hashlib.sha256((PACKAGE / f"{name}.py").read_bytes()).hexdigest()
+def killed_before() -> dict[str, list[str]]:
+    """Return the changes of each file that a test found in an earlier run."""
+    kept = KEPT / "killed.json"
+    return json.loads(kept.read_text()) if kept.exists() else {}
 
 
 def explained() -> dict[str, dict[str, str]]:

@@ -160,9 +160,20 @@ def test_the_p_value_is_the_least_sum_of_both_chances_over_256_risks():
         (50, -1.0, 40, 40.0),
         (1, 0.3, 5, 5.0),
         (900, 88.2, 300, 41.7),
+        (10**6, 0.0, 5, 5.0),  # the first of the 256 is the best
+        (20, 2.0, 3, 0.5),  # none says anything
     ):
         low, high = max(budget, 0) / n, total / m
         risks = [low + (high - low) * i / 256 for i in range(1, 257)]
         sums = [stated(n, max(budget, 0), risk) + stated(m, m - total, 1 - risk) for risk in risks]
         assert excess_p_value(n, budget, m, total) == pytest.approx(min(1.0, *sums), rel=1e-6)
     assert excess_p_value(50, 5.0, 40, 4.0) == excess_p_value(50, 5.0, 40, 3.0) == 1
+
+
+def test_a_sum_that_cannot_be_is_as_unlikely_as_the_largest_that_can():
+    for mean in (0.2, 0.7):
+        assert (
+            mean_above(5, 6.2, mean) == mean_above(5, 5.4, mean) == mean_above(5, 5.0, mean) == pytest.approx(mean**5)
+        )
+        assert mean_below(5, -1.2, mean) == mean_below(5, 0.0, mean) == pytest.approx((1 - mean) ** 5)
+        assert mean_below(5, 6.2, mean) == 1

@@ -34,7 +34,7 @@ def every(columns):
 
 
 def by_hand(scores, codes, new, rank):
-    """Return the largest of the thresholds of a row's groups, infinite for a row of none or of one that is not known."""
+    """Return the largest of the thresholds of a row's groups, infinite for none or for one that is not known."""
     own = {g: np.sort(scores[(codes == g).any(axis=1)]) for g in range(codes.max() + 1)}
     out = np.full((len(new), len(LEVELS)), np.inf)
     for i, row in enumerate(new):
