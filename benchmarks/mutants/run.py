@@ -6,9 +6,9 @@ bound and no stated number, with the reason; every other one is printed, and the
 
 One process collects the tests once and loads torch once. For every change it forks, puts the changed code in place of
 the function's own, and runs the tests that execute this function: those of the file's own tests first, quick ones
-before slow ones, until one fails. Which tests execute a function is measured before and kept in ``build/mutants``, as
-is what was killed: with ``--again`` that is not tried again. A change has the name of its statement, so that it is tried
-when the statement is another.
+before slow ones, until one fails. Which tests execute a function is measured before and kept in ``build/mutants``. So
+are the changes that a test found: ``--again`` leaves them out. A change is named by its statement, and tried again when
+that is another.
 """
 
 from __future__ import annotations
