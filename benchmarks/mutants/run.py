@@ -147,6 +147,7 @@ def main() -> int:
     parser.add_argument("--far", action="store_true", help="try further tests on what those of these folders let pass")
     parser.add_argument("--only", default="", help="only changes whose name contains this")
     parser.add_argument("--again", action="store_true", help="leave out what a test found in an earlier run")
+    parser.add_argument("--every", type=int, default=1, help="try only every so many-th change, which is not recorded")
     parser.add_argument("--known", action="store_true", help="leave out changes that equivalent.csv lists")
     parser.add_argument("-v", "--verbose", action="store_true", help="print every change with the test that failed")
     options = parser.parse_args()
@@ -253,8 +254,8 @@ class Trials:
         every = [(said, c) for said, c in changes(tree) if self.options.only in said]
         if self.options.known:
             every = [(said, c) for said, c in every if said not in equivalent]
-        every, killed = self.left(name, every)
-        done, started, survivors, unapplied = len(killed), time.time(), [], 0
+        every, killed, alike = self.left(name, every[:: self.options.every], equivalent)
+        done, started, survivors, unapplied = len(killed) + len(alike), time.time(), alike, 0
         killers: dict[str, str] = {}
         outcome, by = self.try_change(None, tree, path, module, self.tests_for(name, ""))
         if outcome != "survived":
@@ -284,7 +285,7 @@ class Trials:
         )
         for line, said, n in new:
             print(f"  survivor  {line:4} {said}   [{n} tests]", flush=True)
-        if not self.options.only and not self.options.known:
+        if not self.options.only and not self.options.known and self.options.every == 1:
             for said in sorted(stale):
                 print(f"  listed as equivalent, yet it does not survive: {said}")
             counts = done + len(every) - unapplied, len(killed), len(survivors), len(survivors) - len(new)
@@ -292,10 +293,19 @@ class Trials:
             self.keep(name, killed)
         self.unexplained |= bool(new)
 
-    def left(self, name: str, every: list[tuple[str, Change]]) -> tuple[list[tuple[str, Change]], list[str]]:
-        """Return the changes to try, and those that were killed before: tests that are only added kill them still."""
-        before = killed_before().get(name, []) if self.options.again else []
-        return [(said, c) for said, c in every if said not in before], [said for said, _ in every if said in before]
+    def left(
+        self, name: str, every: list[tuple[str, Change]], equivalent: dict[str, str]
+    ) -> tuple[list[tuple[str, Change]], list[str], list[tuple[int, str, int]]]:
+        """Return the changes to try, the names of those that were killed before, and those that are equivalent.
+
+        Tests that are only added kill what was killed; and what is listed as equivalent survived when it was listed.
+        """
+        if not self.options.again:
+            return every, [], []
+        killed = set(killed_before().get(name, []))
+        alike = [(c.line, said, 0) for said, c in every if said in equivalent and said not in killed]
+        rest = [(said, c) for said, c in every if said not in killed and said not in equivalent]
+        return rest, [said for said, _ in every if said in killed], alike
 
     def keep(self, name: str, killed: list[str]) -> None:
         """Write down what was killed."""
