@@ -90,18 +90,12 @@ NEAR = [
     "tests/test_planning.py",
 ]
 STORAGE = [
-    "tests/doors/test_model_file.py",
-    "tests/doors/test_network_file.py",
-    "tests/doors/test_band_file.py",
-    "tests/doors/test_hostile_model_file.py",
-    "tests/doors/test_crossed.py",
-    "tests/doors/test_guarded_model.py",
-    "tests/doors/test_several_targets.py",
-    "tests/doors/test_several_network.py",
-    "tests/doors/test_distribution_calibrator.py",
     "tests/doors/test_stored.py",
     "tests/doors/test_stored_calibration.py",
     "tests/doors/test_file_format.py",
+    "tests/doors/test_band_file.py",
+    "tests/doors/test_network_file.py",
+    "tests/doors/test_model_file.py",
 ]
 """The tests of files of doors, which those of bands and calibration do not use."""
 FAR = [
