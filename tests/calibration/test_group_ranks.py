@@ -79,7 +79,7 @@ def test_some_ranks_may_be_misjudged_and_others_not():
     rng = np.random.default_rng(3)
     scores, first = rng.random(N), rng.random(N) < 0.5
     scores[first & (np.arange(N) % 3 > 0) & (rng.random(N) < 0.5)] += 10
-    low = rng.random(N) < 0.01
+    low = (rng.random(N) < 0.01) & (np.arange(N) % 3 > 0)  # of which the sample has none
     scores[low] -= 20
     codes = np.stack([np.where(first & ~low, 0, 1), np.where(low, 3, 2)], axis=1).astype(np.int8)
     own = GroupScores.of(scores, codes, 4)

@@ -95,6 +95,8 @@ def test_patterns_are_solved_for_if_any_row_has_them(place):
     new = Context(group=numbered_rows(kinds, place))
     cut.completed(arrays, scores, known, new, LEVELS)
     assert len(arrays["pattern"]) == 2
+    cut.completed(arrays, scores, known, new, LEVELS)  # all are known by now
+    assert len(arrays["pattern"]) == 2
     found = cut.thresholds(cut.prepared(arrays, new), new)
     np.testing.assert_array_equal(found[[0, -1][place]], wanted[1])
     np.testing.assert_array_equal(found[1:-1], np.tile(wanted[0], (len(found) - 2, 1)))

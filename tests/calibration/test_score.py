@@ -200,6 +200,7 @@ def test_the_least_normal_number_is_a_score():
 def test_what_extends_an_interval_says_so_on_one_side_as_well():
     for score, extends in ((Scaled(), False), (Residual(), False), (Additive(), True), (Additive(relative=True), True)):
         assert score.extends is extends
+        assert scores_of(score, np.array([[0.0, 1.0, 3.0]]), np.array([1.0]))[0] <= 0
         assert OneSide(score, "upper").extends is extends
 
 
