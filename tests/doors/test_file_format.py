@@ -96,8 +96,9 @@ def test_entries_that_were_changed_are_refused(saved):
 )
 def test_files_of_other_versions_are_told(saved, schema, words):
     rewritten(saved, guardband=metadata_of(saved)["guardband"].replace('"schema": 8', f'"schema": {schema}'))
-    with pytest.raises(gb.ModelFileError, match=words):
+    with pytest.raises(gb.ModelFileError, match=words) as refused:
         read(saved)
+    assert str(refused.value).startswith(f"{saved} was ")
 
 
 def test_files_of_the_version_before_are_read(saved):
@@ -113,8 +114,11 @@ def test_what_is_no_file_or_no_folder_is_told(tmp_path):
         with pytest.raises(OSError, match="Name a file in a folder that exists"):
             write(place, ENTRIES, {})
     (tmp_path / "text").write_bytes(b"no model")
-    with pytest.raises(gb.ModelFileError, match="is no guardband model, or it is damaged or cut short: "):
+    with pytest.raises(gb.ModelFileError) as refused:
         read(tmp_path / "text")
+    found = str(refused.value)
+    assert found.startswith(f"{tmp_path / 'text'} is no guardband model, or it is damaged or cut short: ")
+    assert found.removesuffix(f". {file_format.AGAIN}").endswith(reason(refused.value.__cause__))
 
 
 def test_what_could_not_be_loaded_is_not_written(tmp_path):
