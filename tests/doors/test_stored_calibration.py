@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+import guardband as gb
 from guardband.bands.levels import Levels
 from guardband.bands.predicted import Context, PredictedInterval
 from guardband.bands.time_split import TimeSplit
@@ -157,10 +158,27 @@ def test_arrays_that_cannot_be_written_to_are_kept_as_they_are():
     summary = replace(own.summary, blocks=({"score": scores},))
     tensors = calibration_tensors(replace(own, summary=summary))
     assert torch.equal(tensors["summary.rows.score"], calibration_tensors(own)["summary.rows.score"])
+    first = scores[0]
+    tensors["summary.rows.score"][0] = first + 1
+    assert scores[0] == first
+
+
+def test_a_loaded_model_with_too_few_rows_does_not_look_for_how_many_it_needs():
+    """That may take long, and the file may be a stranger's."""
+    predicted, y = rows()
+    few = predicted.rows(slice(10))
+    summary = rule_of(PacCut()).summarise(few, y[:10], Context())
+    with pytest.warns(gb.InsufficientCalibrationWarning, match="need at least 22 calibration rows, but there are 10"):
+        own = Calibrated.by(rule_of(PacCut()), summary, (), "inf")
+    entries, tensors = calibration_entries(own), calibration_tensors(own)
+    with pytest.warns(
+        gb.InsufficientCalibrationWarning, match="The model was calibrated on too few rows for this level"
+    ):
+        restored("rows", entries, tensors, 10, "inf")
 
 
 @pytest.mark.parametrize(
-    ("width", "fits"), [([0.0, 1.5], True), (None, True), ([-1.0, 1.0], False), (["a", 1.0], False)]
+    ("width", "fits"), [([0.0, 1.5], True), (None, True), ([-1.0, 1.0], False), ([0.5, np.inf], False)]
 )
 def test_widths_of_groups_are_kept_as_they_were_and_are_no_negative_numbers(width, fits):
     own = calibrated("groups")
