@@ -143,6 +143,7 @@ def main() -> int:
     parser.add_argument("--far", action="store_true", help="try further tests on what those of these folders let pass")
     parser.add_argument("--only", default="", help="only changes whose name contains this")
     parser.add_argument("--again", action="store_true", help="leave out what a test found in an earlier run")
+    parser.add_argument("--tests", nargs="+", default=[], help="files of tests in place of all that are near")
     parser.add_argument("--every", type=int, default=1, help="try only every so many-th change, which is not recorded")
     parser.add_argument("--known", action="store_true", help="leave out changes that equivalent.csv lists")
     parser.add_argument("-v", "--verbose", action="store_true", help="print every change with the test that failed")
@@ -150,7 +151,7 @@ def main() -> int:
     names = [name.removesuffix(".py") for name in options.files] or FILES
     trials = Trials(names, options)
     near = STORAGE if all(name.startswith("doors/") for name in names) else NEAR
-    tests = [t for t in near + (FAR if options.far else []) if (ROOT / t).exists()]
+    tests = [t for t in options.tests or near + (FAR if options.far else []) if (ROOT / t).exists()]
     os.chdir(ROOT)
     sys.path.insert(0, str(ROOT / "src"))
     sys.dont_write_bytecode = True
