@@ -4,8 +4,10 @@ import json
 import sys
 
 import pytest
-from msgspec import Meta
+from msgspec import NODEFAULT, Meta
+from msgspec.structs import fields
 
+from guardband.calibration.cross import FOLDS
 from guardband.data.grouping import BINS
 from guardband.data.reference import CELLS, KNOTS, MOST_KEPT
 from guardband.doors import stored
@@ -76,6 +78,7 @@ def many(n, value="a"):
             [GROUP | {"kind": "number", "values": own} for own in (["a"], [2.0, 1.0], [1.0, 1.0])],
         ),
         ("GroupColumnEntries", [], [GROUP | {"kind": "number", "values": [2.0], "members": True}]),
+        ("Groups", [[GROUP], {"branches": [BRANCH]}], [[]]),
         ("NumberEntries", [NUMBER], [NUMBER | {"scale": 0}, NUMBER | {"kind": "category"}]),
         ("CategoryEntries", [{"categories": ["a", "b"]}, {"categories": []}], [{"categories": ["a", "a"]}]),
         ("NoEntries", [{"code": "none", "categories": []}], [{"code": "none", "categories": ["a"]}]),
@@ -100,6 +103,7 @@ def many(n, value="a"):
                     {"at_most": [7, 3]},
                     {"at_most": [3]},
                     {"at_most": [3, 8]},
+                    {"knots": [0.0, 1.0, 2.0], "at_most": [3, 7, 8]},
                     {"knots": [], "at_most": [], "count": 1},
                     {"knots": [float(i) for i in range(KNOTS + 2)], "at_most": [1] * (KNOTS + 2)},
                 )
@@ -251,3 +255,18 @@ def test_what_names_no_kind_or_is_no_json_is_refused():
 
 def test_limits_are_those_of_the_lists_that_they_are_for():
     assert stored.OfEach[int].__metadata__ == (Meta(max_length=stored.MOST_TARGETS),)
+
+
+@pytest.mark.parametrize(
+    ("kind", "defaults"),
+    [
+        (
+            "Params",
+            {"calibration": "split", "folds": FOLDS, "split_by_time": False, "distribution": False, "targets": None},
+        ),
+        ("NetworkEntries", {"groups": None, "members": False, "several": None}),
+    ],
+)
+def test_what_older_files_leave_out_is_what_their_models_had(kind, defaults):
+    given = {own.name: own.default for own in fields(getattr(stored, kind)) if own.default is not NODEFAULT}
+    assert {name: own for name, own in given.items() if name in defaults} == defaults
