@@ -281,3 +281,40 @@ def test_few_places_come_back_from_arrays(n):
     ):
         with pytest.raises(ValueError, match="places of its calibration rows"):
             CalibratedPlaces.from_arrays(own.to_arrays() | {name: wrong}, **fields)
+
+
+class WholeNumbers(Units):
+    """Outcomes are whole numbers: to lie below 3 is to lie at or below 2."""
+
+    def to_work(self, y, strictly=False):
+        return np.ceil(y) - 1 if strictly else np.floor(y)
+
+
+def test_only_to_lie_below_a_value_leaves_out_the_value_itself():
+    own = whole_numbers(range(10))
+    at = np.zeros((1, 1))
+    for above, below in ((3.0, None), (2.5, None), (None, 3.0), (None, 2.5)):
+        found = own.probability(at, WholeNumbers(), above, below).values[0]
+        wanted = np.ceil(below) - 1 if above is None else 9 - np.floor(above)
+        assert found * 11 == pytest.approx(wanted)
+
+
+def test_a_stated_probability_and_its_event_are_told_in_full():
+    own = whole_numbers(range(10))
+    assert own.probability_certificate("x").promise.whole_line == (False,)
+    assert event_of("above", 0.123456789012345) == "above 0.123456789012345"
+    with pytest.raises(ValueError, match="select compares all rows with one value"):
+        own.select(np.zeros((10, 1)), UNITS, np.zeros(10), None, 0.1)
+
+
+def test_places_that_tie_or_are_near_come_back_and_none_at_all_do_not():
+    fields = {"method": "test", "placement": ByResidual()}
+    for y in ([1, 2, 2, 2], [1.0, 1.5, 1.75]):
+        own = whole_numbers(y)
+        assert CalibratedPlaces.from_arrays(own.to_arrays(), **fields).certificate == own.certificate
+    near = whole_numbers([1.0, 1.5, 1.75])
+    wrong = {"places": near.places[[0, 2, 1]], "kept": near.kept, "kept_places": near.kept_places}
+    empty = {"places": np.empty(0), "kept": np.empty((0, 1)), "kept_places": np.empty(0)}
+    for arrays in (wrong, empty):
+        with pytest.raises(ValueError, match="places of its calibration rows"):
+            CalibratedPlaces.from_arrays(arrays, **fields)

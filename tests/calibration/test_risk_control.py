@@ -260,3 +260,17 @@ def test_a_loss_may_grow_by_what_rounding_does_and_by_no_more(grows, refused):
             rule.calibrate(summary)
     else:
         rule.calibrate(summary)
+
+
+def test_a_budget_of_nothing_is_kept_and_a_little_less_than_nothing_is_not():
+    """19 rows leave 0 for a limit of 5 and a cap of 100; 8 rows leave -0.1 for a limit of 0.1 and a cap of 1."""
+    for n, limit, cap, finite in ((19, 5, 100, True), (8, 0.1, 1.0, False)):
+        rule = rule_of(Residual(), limit, cap)
+        y = np.linspace(-1, 1, n)
+        found = rule.calibrate(rule.summarise(PredictedPoint(np.zeros((1, 1, n))), y, Context()))
+        assert np.isfinite(found.arrays["threshold"][0]) == finite
+        assert found.promise.whole_line == (not finite,)
+        assert [remark.category for remark in found.remarks] == [] if finite else [InsufficientCalibrationWarning]
+        assert rule.promised_risk == rule.risk
+        if finite:
+            assert found.arrays["threshold"][0] == pytest.approx(1.0)
