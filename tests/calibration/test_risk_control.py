@@ -270,7 +270,7 @@ def test_a_budget_of_nothing_is_kept_and_a_little_less_than_nothing_is_not():
         found = rule.calibrate(rule.summarise(PredictedPoint(np.zeros((1, 1, n))), y, Context()))
         assert np.isfinite(found.arrays["threshold"][0]) == finite
         assert found.promise.whole_line == (not finite,)
-        assert [remark.category for remark in found.remarks] == [] if finite else [InsufficientCalibrationWarning]
+        assert [remark.category for remark in found.remarks] == ([] if finite else [InsufficientCalibrationWarning])
         assert rule.promised_risk == rule.risk
         if finite:
             assert found.arrays["threshold"][0] == pytest.approx(1.0)
