@@ -6,7 +6,9 @@ bound and no stated number, with the reason; every other one is printed, and the
 
 One process collects the tests once and loads torch once. For every change it forks, puts the changed code in place of
 the function's own, and runs the tests that execute this function: those of the file's own tests first, quick ones
-before slow ones, until one fails. Which tests execute a function is measured before and kept in ``build/mutants``.
+before slow ones, until one fails. Which tests execute a function is measured before and kept in ``build/mutants``. So
+are the changes that a test found: ``--again`` leaves them out. A change is named by its statement, and tried again when
+that is another.
 """
 
 from __future__ import annotations
@@ -87,6 +89,15 @@ NEAR = [
     "src/guardband/calibration",
     "tests/test_planning.py",
 ]
+STORAGE = [
+    "tests/doors/test_stored.py",
+    "tests/doors/test_stored_calibration.py",
+    "tests/doors/test_file_format.py",
+    "tests/doors/test_band_file.py",
+    "tests/doors/test_network_file.py",
+    "tests/doors/test_model_file.py",
+]
+"""The tests of files of doors, which those of bands and calibration do not use."""
 FAR = [
     "tests/audit",
     "tests/report/test_promised.py",
@@ -117,6 +128,8 @@ FAR = [
     "tests/doors/test_network.py",
 ]
 """The tests that may find a change: those of bands and calibration, and, where these do not, others that use them."""
+EXECUTED_WHOLE = "doors/stored.py"
+"""A file of types that are made of each other: a change of one is executed with all that follow."""
 SLOWEST = 1.5
 """Tests that take more seconds than this are left out."""
 MOST_SECONDS = 3.0
@@ -129,12 +142,16 @@ def main() -> int:
     parser.add_argument("files", nargs="*", help="files of src/guardband, such as bands/ranks.py; all in FILES if none")
     parser.add_argument("--far", action="store_true", help="try further tests on what those of these folders let pass")
     parser.add_argument("--only", default="", help="only changes whose name contains this")
+    parser.add_argument("--again", action="store_true", help="leave out what a test found in an earlier run")
+    parser.add_argument("--tests", nargs="+", default=[], help="files of tests in place of all that are near")
+    parser.add_argument("--every", type=int, default=1, help="try only every so many-th change, which is not recorded")
     parser.add_argument("--known", action="store_true", help="leave out changes that equivalent.csv lists")
     parser.add_argument("-v", "--verbose", action="store_true", help="print every change with the test that failed")
     options = parser.parse_args()
     names = [name.removesuffix(".py") for name in options.files] or FILES
     trials = Trials(names, options)
-    tests = [t for t in NEAR + (FAR if options.far else []) if (ROOT / t).exists()]
+    near = STORAGE if all(name.startswith("doors/") for name in names) else NEAR
+    tests = [t for t in options.tests or near + (FAR if options.far else []) if (ROOT / t).exists()]
     os.chdir(ROOT)
     sys.path.insert(0, str(ROOT / "src"))
     sys.dont_write_bytecode = True
@@ -234,7 +251,8 @@ class Trials:
         every = [(said, c) for said, c in changes(tree) if self.options.only in said]
         if self.options.known:
             every = [(said, c) for said, c in every if said not in equivalent]
-        started, killed, survivors, unapplied = time.time(), 0, [], 0
+        every, killed, alike = self.left(name, every[:: self.options.every], equivalent)
+        done, started, survivors, unapplied = len(killed) + len(alike), time.time(), alike, 0
         killers: dict[str, str] = {}
         outcome, by = self.try_change(None, tree, path, module, self.tests_for(name, ""))
         if outcome != "survived":
@@ -248,7 +266,7 @@ class Trials:
             if self.options.verbose:
                 print(f"{outcome:9} {change.line:4} {said}   {by}")
             if outcome == "killed":
-                killed += 1
+                killed.append(said)
                 if by:
                     killers[change.function] = by
             elif outcome == "unapplied":
@@ -258,17 +276,37 @@ class Trials:
         new = [(line, said, n) for line, said, n in survivors if said not in equivalent]
         stale = set(equivalent) - {said for _, said, _ in survivors}
         print(
-            f"{name}.py: {len(every) - unapplied} changes, {killed} killed, {len(survivors)} survived, "
+            f"{name}.py: {done + len(every) - unapplied} changes, {len(killed)} killed, {len(survivors)} survived, "
             f"{len(survivors) - len(new)} equivalent, {time.time() - started:.0f} s",
             flush=True,
         )
         for line, said, n in new:
             print(f"  survivor  {line:4} {said}   [{n} tests]", flush=True)
-        if not self.options.only and not self.options.known:
+        if not self.options.only and not self.options.known and self.options.every == 1:
             for said in sorted(stale):
                 print(f"  listed as equivalent, yet it does not survive: {said}")
-            record(f"{name}.py", len(every) - unapplied, killed, len(survivors), len(survivors) - len(new))
+            counts = done + len(every) - unapplied, len(killed), len(survivors), len(survivors) - len(new)
+            record(f"{name}.py", *counts)
+            self.keep(name, killed)
         self.unexplained |= bool(new)
+
+    def left(
+        self, name: str, every: list[tuple[str, Change]], equivalent: dict[str, str]
+    ) -> tuple[list[tuple[str, Change]], list[str], list[tuple[int, str, int]]]:
+        """Return the changes to try, the names of those that were killed before, and those that are equivalent.
+
+        Tests that are only added kill what was killed; and what is listed as equivalent survived when it was listed.
+        """
+        if not self.options.again:
+            return every, [], []
+        killed = set(killed_before().get(name, []))
+        alike = [(c.line, said, 0) for said, c in every if said in equivalent and said not in killed]
+        rest = [(said, c) for said, c in every if said not in killed and said not in equivalent]
+        return rest, [said for said, _ in every if said in killed], alike
+
+    def keep(self, name: str, killed: list[str]) -> None:
+        """Write down what was killed."""
+        (KEPT / "killed.json").write_text(json.dumps(killed_before() | {name: killed}))
 
     def try_change(
         self, change: Change | None, tree: ast.Module, path: Path, module: ModuleType, tests: list[str]
@@ -329,6 +367,9 @@ def put_in_place(change: Change, tree: ast.Module, path: Path, module: ModuleTyp
         if code.co_flags & inspect.CO_NEWLOCALS and code.co_flags & inspect.CO_OPTIMIZED:
             found = code
             break
+    if found is None and str(path).endswith(EXECUTED_WHOLE):
+        exec(compile(tree, str(path), "exec", dont_inherit=True), vars(module))
+        return True
     if found is None:
         return _new_value(change, names, module)
     live = [
@@ -501,6 +542,12 @@ def silent() -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.dup2(nowhere, 2)
+
+
+def killed_before() -> dict[str, list[str]]:
+    """Return the changes of each file that a test found in an earlier run."""
+    kept = KEPT / "killed.json"
+    return json.loads(kept.read_text()) if kept.exists() else {}
 
 
 def explained() -> dict[str, dict[str, str]]:

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from scipy.integrate import quad
+from scipy.optimize import brentq
 from scipy.special import smirnov
 
 from guardband.bands.cross_bounds import _mean_excess, minmax_missed, missed_given_data, plus_missed
@@ -59,3 +61,41 @@ def test_bounds_improve_with_rows_and_approach_what_they_can() -> None:
     for bound, limit in ((plus_missed, 0.2), (minmax_missed, 0.1)):
         assert bound(k[0], few) > bound(k[1], many)
         assert bound(k[1], many) == pytest.approx(limit, abs=0.003)
+
+
+def exceeds(m: int, t: float) -> float:
+    """Return P(sup (F_m - F) > t) as Birnbaum and Tingey (1951) state it."""
+    terms = (math.comb(m, j) * (t + j / m) ** (j - 1) * (1 - t - j / m) ** (m - j) for j in range(m) if j < m * (1 - t))
+    return t * math.fsum(terms)
+
+
+FOLDS = ([1] * 9, [3] * 4, [7, 9, 9], [25] * 8, [33, 33, 34])
+
+
+@pytest.mark.parametrize("sizes", FOLDS, ids=str)
+def test_what_is_missed_given_the_data_is_the_law_of_each_fold_at_its_share_of_delta(sizes: list[int]) -> None:
+    n = sum(sizes)
+    for delta in (0.01, 0.1, 0.5):
+        share = delta / len(sizes)
+        each = {m: brentq(lambda t, m=m, share=share: exceeds(m, t) - share, 1e-9, 1 - 1e-12) for m in set(sizes)}
+        excess = sum(m * each[m] for m in sizes) / n
+        for k in (1, n // 2, n - 1, n):
+            for most in (1, 2):
+                expected = min(1.0, most * ((n - k) / n + excess))
+                assert missed_given_data(k, sizes, delta, most) == pytest.approx(expected, abs=1e-9)
+        assert missed_given_data(n + 1, sizes, delta, 2) == 0
+
+
+@pytest.mark.parametrize("sizes", FOLDS, ids=str)
+def test_what_is_missed_on_average_is_the_least_of_what_is_proved(sizes: list[int]) -> None:
+    n, folds, m = sum(sizes), len(sizes), sizes[0]
+    means = {size: quad(lambda t, size=size: exceeds(size, t), 0, 1, limit=500)[0] for size in set(sizes)}
+    excess = sum(size * means[size] for size in sizes) / n
+    for k in range(1, n + 1):
+        plus = [Fraction(1), Fraction(2 * (n - k + folds), n + folds)]
+        minmax = [(n - k) / n + excess]
+        if len(set(sizes)) == 1:
+            plus.append(Fraction(2 * (n - k) + m, n + m))
+            minmax.append((n - k + m) / (n + m))
+        assert plus_missed(k, sizes) == pytest.approx(float(min(plus)), rel=1e-12)
+        assert minmax_missed(k, sizes) == pytest.approx(min(float(min(plus)), *minmax), rel=1e-5)

@@ -66,3 +66,35 @@ def test_an_array_of_no_dimension_is_one_level():
 
 def test_an_array_of_one_level_is_the_level_as_it_is_written():
     assert Levels.of(np.array(0.8, dtype=np.float32)) == Levels.of(np.float32(0.8)) == Levels.of(0.8)
+
+
+def test_floats_and_alphas_are_rounded_once_from_the_exact_levels():
+    levels = Levels.of([0.9, 0.3, Fraction(1, 3)])
+    assert levels.floats == (0.9, 0.3, 1 / 3)
+    assert levels.alphas == (0.1, 0.7, float(Fraction(2, 3)))
+    assert len(levels) == 3
+
+
+def test_levels_include_themselves_and_some_of_them_but_no_others():
+    levels = Levels.of([0.9, 0.5])
+    assert levels.include(levels)
+    assert levels.include(Levels.of(0.5))
+    assert not levels.include(Levels.of([0.5, 0.6]))
+    assert not Levels.of(0.5).include(levels)
+
+
+@pytest.mark.parametrize(
+    ("given", "hint"),
+    [(1.5, " Write 0.015 for 1.5%."), (99.5, " Write 0.995 for 99.5%."), (1, ""), (100, ""), (100.5, ""), (0, "")],
+)
+def test_only_what_may_be_meant_as_percent_gets_a_hint(given, hint):
+    with pytest.raises(ValueError, match="strictly between 0 and 1") as refused:
+        Levels.of(given)
+    assert str(refused.value) == f"confidence_level must lie strictly between 0 and 1, found {given}.{hint}"
+
+
+@pytest.mark.parametrize("given", ["0.9", True, 1j])
+def test_what_is_no_number_is_named_whole(given):
+    with pytest.raises(TypeError, match="must be a number between 0 and 1") as refused:
+        Levels.of(given)
+    assert str(refused.value).endswith(f"found {given!r}.")

@@ -5,19 +5,21 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from scipy.integrate import quad
-from scipy.stats import beta, binom
+from scipy.stats import beta, betabinom, binom
 
 from guardband.bands.levels import Levels
 from guardband.bands.ranks import (
     _least,
     average_coverage,
     average_rank,
+    binomial_counts,
     coverage_bound,
     covered_counts,
     marginal_rank,
     order_statistic,
     pac_rank,
     selection_rank,
+    shared_coverage_bound,
     shared_order_statistic,
     shared_simultaneous_bound,
     simultaneous_bound,
@@ -196,3 +198,41 @@ def test_counts_are_probabilities():
     for counts in (covered_counts(30_000, 22_501, 25_000), covered_counts(5000, 3, 4000), covered_counts(7, 1, 1)):
         assert counts.max() <= 1
         assert counts.min() >= 0
+
+
+def test_counts_are_the_two_laws_of_scipy():
+    for m, k, n in ((7, 3, 9), (40, 45, 50), (3, 1, 1), (25, 50, 50), (60, 1, 4)):
+        np.testing.assert_allclose(covered_counts(m, k, n), betabinom.cdf(np.arange(m + 1), m, k, n + 1 - k), rtol=1e-9)
+    assert covered_counts(4, 10, 9).tolist() == [0, 0, 0, 0, 1]  # all are covered
+    assert covered_counts(4, 0, 9).tolist() == [1, 1, 1, 1, 1]  # at least none is
+    for m, share in ((1, 0.3), (40, 0.9), (25, 0.001)):
+        np.testing.assert_allclose(binomial_counts(m, share), binom.cdf(np.arange(m + 1), m, share), rtol=1e-9)
+    assert binomial_counts(3, 1.0).tolist() == [0, 0, 0, 1]
+
+
+def test_the_bound_for_shares_is_that_of_rows_at_delta_over_e():
+    for k, n in ((9, 10), (1, 10), (451, 500)):
+        assert shared_coverage_bound(0.1, k, n) == pytest.approx(beta.ppf(0.1 / math.e, k, n + 1 - k), rel=1e-9)
+
+
+def test_no_candidate_and_no_rank_have_the_coverage_of_their_ends():
+    assert average_coverage(0, 20, 3) == 0
+    assert average_coverage(21, 20, 3) == 1
+    assert average_coverage(20, 20, 1) == pytest.approx(20 / 21)
+    assert average_coverage(1, 20, 1) == pytest.approx(1 / 21)
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 40])
+def test_pac_ranks_are_those_of_counting_up(n):
+    for level in ("0.05", "0.5", "0.9", "0.99"):
+        for delta in (1e-6, 0.1, 0.9):
+            counted = next((k for k in range(1, n + 1) if binom.sf(k - 1, n, float(level)) <= delta), n + 1)
+            assert pac_rank(Fraction(level), n, delta) == counted
+
+
+def test_a_rank_on_average_is_exact_for_one_network_and_takes_a_coverage_that_equals_the_level():
+    """A level just above a half needs one row more than a half. Two networks and one row cover exactly a quarter."""
+    above = Fraction(1, 2) + Fraction(1, 10**18)
+    assert [average_rank(level, 9, 1) for level in (Fraction(1, 2), above)] == [5, 6]
+    assert average_coverage(1, 1, 2) == 0.25
+    assert [average_rank(level, 1, 2) for level in (Fraction(1, 4), Fraction(1, 4) + Fraction(1, 1000))] == [1, 2]

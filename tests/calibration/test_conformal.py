@@ -5,10 +5,19 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+import torch
 from scipy.stats import beta, binom, kstest, norm
 
 import guardband as gb
+from guardband.bands.levels import Levels
+from guardband.bands.predicted import Context, PredictedInterval
 from guardband.bands.ranks import pac_rank
+from guardband.calibration.conformal import ROWS_AT_A_TIME, Conformal
+from guardband.calibration.cut import MarginalCut, PacCut, SharedCut
+from guardband.calibration.grouped_cut import GroupedCut
+from guardband.calibration.rejection_cut import RejectionCut
+from guardband.calibration.score import Scaled
+from guardband.calibration.weighted_cut import WeightedCut
 from laws import SIGNIFICANCE
 
 # A band that is wrong in every way: biased, skewed, and blind to the noise that grows with x.
@@ -214,3 +223,109 @@ def test_every_call_is_warned_of_at_the_callers_line(recwarn):
     gb.BandCalibrator().fit(np.zeros(3), np.ones(3), np.full(3, 2.0), np.ones(3))
     assert {w.filename for w in recwarn} == {__file__}
     assert len({w.lineno for w in recwarn}) == 2
+
+
+def rule_of(cut, levels=(0.9, 0.5)):
+    return Conformal("conf-nn", Levels.of(list(levels)), Scaled(), cut)
+
+
+def rows_of(rng, n):
+    parts = np.sort(rng.standard_normal((3, 1, 1, n)), axis=0)
+    return PredictedInterval(*parts), rng.standard_normal(n)
+
+
+GROUPED = GroupedCut(MarginalCut(), ("a", "b"), "kind")
+
+
+def test_many_rows_have_the_ends_of_few_at_a_time():
+    rng = np.random.default_rng(0)
+    rule = rule_of(GROUPED)
+    known, y = rows_of(rng, 300)
+    found = rule.calibrate(rule.summarise(known, y, Context(group=rng.integers(0, 2, 300)))).arrays
+    n = ROWS_AT_A_TIME + 7
+    new, group = rows_of(rng, n)[0], rng.integers(0, 2, n)
+    together = rule.ends(new, Context(group=group), found)
+    assert together[0].shape == together[2].shape == (n, 2)
+    for first in range(0, n, 5000):
+        rows = slice(first, first + 5000)
+        few = rule.ends(new.rows(rows), Context(group=group[rows]), found)
+        for one, other in zip(few, together, strict=True):
+            np.testing.assert_array_equal(one, other[rows])
+    np.testing.assert_array_equal(together[1], new.point[0, 0])
+
+
+def test_thresholds_of_rows_take_the_precision_of_the_predictions_in_torch():
+    rng = np.random.default_rng(0)
+    rule = rule_of(GROUPED)
+    known, y = rows_of(rng, 300)
+    group = rng.integers(0, 2, 300)
+    found = rule.calibrate(rule.summarise(known, y, Context(group=group))).arrays
+    arrays = {name: torch.from_numpy(array) for name, array in found.items()}
+    single = known.map(lambda part: torch.from_numpy(part).float())
+    ends = rule.ends(single, Context(group=torch.from_numpy(group)), arrays, torch)
+    assert {end.dtype for end in ends} == {torch.float32}
+    for one, other in zip(ends, rule.ends(known, Context(group=group), found), strict=True):
+        np.testing.assert_allclose(one.numpy(), other, rtol=1e-5, atol=1e-5)
+
+
+def test_what_a_rule_says_of_its_groups():
+    plain, groups = rule_of(MarginalCut()), rule_of(GROUPED)
+    kept = rule_of(RejectionCut(GroupedCut(PacCut(), ("a", "b"), "kind", 2), 3.0))
+    assert [own.group_columns for own in (plain, groups, kept)] == [0, 1, 2]
+    assert plain.for_groups(("a", "b")).cut == GroupedCut(MarginalCut(), ("a", "b"))
+    assert plain.for_groups(("a", "b")).group_columns == 1
+    assert plain.for_groups(("a", "b"), "kind", 2).group_columns == 2
+    assert groups.without_groups() == plain
+    assert plain.without_groups() == plain
+    assert kept.without_groups() == rule_of(RejectionCut(PacCut(), 3.0))
+    weighted = rule_of(RejectionCut(PacCut(), 3.0))
+    assert weighted.without_groups() == weighted
+
+
+def test_which_rules_have_other_levels_at_little_cost():
+    """Patterns are solved for at each level, and each level has a table of weights."""
+    patterns = GroupedCut(MarginalCut(), ("a", "b"), "kind", 2)
+    quick = [MarginalCut(), GROUPED, GroupedCut(PacCut(), ("a", "b"), "kind", 2), RejectionCut(PacCut(), 2.0)]
+    assert [rule_of(cut).has_quick_levels for cut in quick] == [True] * 4
+    assert [rule_of(cut).has_quick_levels for cut in (patterns, WeightedCut())] == [False] * 2
+
+
+@pytest.mark.parametrize("groups", [1, 3])
+def test_rows_for_a_group_are_those_of_the_highest_level_at_its_share_of_delta(groups):
+    assert rule_of(MarginalCut(), (0.5, 0.9, 0.8)).rows_for_a_group(groups) == 9
+    needed = rule_of(PacCut(0.1), (0.5, 0.9, 0.8)).rows_for_a_group(groups)
+    assert 0.9**needed <= 0.1 / groups < 0.9 ** (needed - 1)
+
+
+def test_the_scores_of_entities_are_those_of_one_row_each():
+    rng = np.random.default_rng(0)
+    entity = np.repeat(np.arange(20), 3)
+    rule = rule_of(SharedCut())
+    known, y = rows_of(rng, 60)
+    summary = rule.summarise(known, y, Context(entity=entity))
+    every = Scaled().of(known, y)[0, 0]
+    np.testing.assert_array_equal(rule_of(MarginalCut()).calibration_scores(summary), every)
+    one_each = rule.calibration_scores(summary)
+    assert len(one_each) == 20
+    place = [int(np.flatnonzero(every == own)[0]) for own in one_each]
+    assert entity[place].tolist() == list(range(20))
+
+
+def test_a_rule_adds_what_patterns_of_new_rows_need():
+    rng = np.random.default_rng(0)
+    rule = rule_of(GroupedCut(MarginalCut(), ("a", "b"), "kind", 2))
+    known, y = rows_of(rng, 200)
+    group = np.array([[0, -1], [-1, 1], [0, 1]])[rng.integers(0, 3, 200)]
+    summary = rule.summarise(known, y, Context(group=group))
+    found = rule.calibrate(summary)
+    new = Context(group=group[:20])
+    assert np.isinf(rule.ends(known.rows(slice(20)), new, found.arrays)[0]).all()
+    rule.complete(found, summary, new)
+    complete = rule.calibrate_complete(summary)
+    for one, other in zip(
+        rule.ends(known.rows(slice(20)), new, found.arrays),
+        rule.ends(known.rows(slice(20)), new, complete.arrays),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(one, other)
+        assert np.isfinite(one).all()

@@ -11,6 +11,7 @@ from scipy.stats import binom
 
 import guardband as gb
 from guardband.bands.law import Law
+from guardband.bands.levels import Levels
 from guardband.bands.rank_promise import RankPromise
 from guardband.bands.ranks import (
     average_coverage,
@@ -21,7 +22,7 @@ from guardband.bands.ranks import (
     simultaneous_bound,
     simultaneous_rank,
 )
-from guardband.calibration.cut import MarginalCut, PacCut
+from guardband.calibration.cut import MarginalCut, PacCut, SharedCut
 from guardband.calibration.rule import Calibration
 from guardband.planning import marginal_rows, pac_rows
 from laws import SIGNIFICANCE, total_count_band
@@ -284,3 +285,66 @@ def test_the_law_of_intervals_that_are_extended_is_a_bound_from_below(method):
     (law,) = promise.expectations()[0].tests
     assert law == Law((90, 99), open=promise.extended)
     assert (law.band(1000, 0.005)[1] == 1000) == promise.extended
+
+
+def test_infinite_scores_are_told_with_their_number_if_any_level_has_an_infinite_threshold():
+    """Of nine rows one is infinite: only the rank of 90%, which is all nine, reaches it. Ten rows allow it."""
+    scores = np.append(np.arange(8.0), np.inf)
+    found = MarginalCut().calibrate(scores, gb.Context(), Levels.of([0.5, 0.9]), False)
+    assert found.arrays["threshold"].tolist() == [4.0, np.inf]
+    (remark,) = found.remarks
+    assert remark.category is gb.DegenerateBandWarning
+    assert remark.in_words().startswith("1 of 9 calibration rows have a prediction that is not finite")
+    assert not MarginalCut().calibrate(scores, gb.Context(), Levels.of(0.5), False).remarks
+    more = MarginalCut().calibrate(np.append(np.arange(9.0), np.inf), gb.Context(), Levels.of(0.8), False)
+    assert not more.remarks
+
+
+@pytest.mark.parametrize(
+    ("n", "words"),
+    [
+        (1, "90% intervals with this guarantee need at least 9 calibration rows, but there is 1. Add calibration rows"),
+        (
+            2,
+            "90% intervals with this guarantee need at least 9 calibration rows, but there are 2. Add calibration rows",
+        ),
+        (
+            0,
+            "90% intervals with this guarantee need at least 9 calibration rows, but there are 0. Add calibration rows",
+        ),
+    ],
+)
+def test_too_few_rows_are_told_in_whole_sentences(n, words):
+    (remark,) = MarginalCut().calibrate(np.arange(float(n)), gb.Context(), Levels.of(0.9), False).remarks
+    assert remark.in_words() == f"{words} or choose a lower confidence level."
+
+
+def test_too_few_entities_are_told_as_entities():
+    context = gb.Context(entity=np.repeat(np.arange(3), 5))
+    (remark,) = SharedCut().calibrate(np.arange(15.0), context, Levels.of(0.9), False).remarks
+    assert remark.in_words() == (
+        "90% intervals with this guarantee need at least 9 calibration entities, but there are 3. Add calibration "
+        "entities or choose a lower confidence level."
+    )
+
+
+@pytest.mark.parametrize("size", [1e-6, 1.0, 1e6])
+def test_scores_of_an_entity_are_alike_if_they_differ_by_less_than_a_ten_thousandth(size):
+    once = size * (1 + np.arange(30) / 30)
+    for apart, shared in ((0.9e-4, False), (1.1e-4, True)):
+        scores = np.stack([once, once * (1 - apart)], axis=1).ravel()
+        found = SharedCut().calibrate(scores, gb.Context(entity=np.repeat(np.arange(30), 2)), Levels.of(0.9), False)
+        assert found.promise.shared is shared
+        assert found.arrays["threshold"][0] == (scores[2 * 27] if not shared else order_statistic(scores, 56))
+
+
+def test_what_new_rows_need_is_added_to_a_complete_calibration():
+    class Noting(MarginalCut):
+        def completed(self, arrays, scores, known, new, levels):
+            arrays["noted"] = scores[known.group == new.group]
+
+    context = gb.Context(group=np.array(["a", "b"] * 10))
+    plain = Noting().calibrate(np.arange(20.0), context, Levels.of(0.9), False)
+    complete = Noting().calibrate_complete(np.arange(20.0), context, Levels.of(0.9), False)
+    assert "noted" not in plain.arrays
+    assert complete.arrays["noted"].tolist() == list(range(20))

@@ -58,6 +58,18 @@ def test_repeated_rows_have_the_exact_law_of_one_row_each():
     assert alone.arrays["threshold"] <= found.arrays["threshold"] <= alone.arrays["threshold"] * (1 + 1e-5)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_calibration_of_entities_has_the_quantile_of_shared_weights(seed):
+    rng = np.random.default_rng(seed)
+    for count in (1, 4, 9, 10, 25):
+        entity = np.repeat(np.arange(count), rng.integers(1, 6, count))
+        scores = np.where(rng.random(len(entity)) < 0.05, np.inf, rng.integers(0, 40, len(entity)) / 4)
+        levels = Levels.of([0.5, 0.8, 0.9, 0.35])
+        found = SharedCut().calibrate(scores, Context(entity=entity), levels, False)
+        expected = [by_the_definition(scores, entity, level) for level in levels.values]
+        assert found.arrays["threshold"].tolist() == expected
+
+
 def drawn(rng, count, largest, alike):
     """Scores of entities of random sizes, each standard normal, with correlation ``alike`` within an entity."""
     entity = np.repeat(np.arange(count), rng.integers(1, largest + 1, count))

@@ -9,7 +9,7 @@ from guardband.bands.predicted import Context, PredictedInterval, PredictedPoint
 from guardband.bands.predicted_several import PredictedSeveral
 from guardband.calibration.calibrated import Calibrated
 from guardband.calibration.conformal import Conformal
-from guardband.calibration.cut import Cut, MarginalCut, PacCut
+from guardband.calibration.cut import Cut, MarginalCut, PacCut, SharedCut
 from guardband.calibration.each import EachConformal
 from guardband.calibration.joint import InUnits, JointConformal, learnt_scale
 from guardband.calibration.score import Additive, Residual, Scaled
@@ -183,3 +183,82 @@ def test_a_score_in_units_is_the_score_divided():
     random = np.random.default_rng(9)
     one, y = intervals(50).targets[0], random.standard_normal(50)
     np.testing.assert_array_equal(InUnits(Scaled(), 4.0).of(one, y), Scaled().of(one, y) / 4)
+
+
+@pytest.mark.parametrize("threshold", [1.0, -1.0, 0.0])
+def test_a_threshold_in_units_is_raised_by_four_units_in_the_last_place(threshold):
+    """And not at all in units of 1, which need no division."""
+    one, eps = intervals(2).targets[0], np.finfo(np.float64).eps
+    raised = 0.5 * threshold + 0.5 * abs(threshold) * 4 * eps
+    for found, wanted in zip(
+        InUnits(Additive(), 0.5).around(one, np.float64(threshold)),
+        Additive().around(one, np.float64(raised)),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(found, wanted)
+    for found, wanted in zip(
+        InUnits(Additive(), 1.0).around(one, np.float64(threshold)),
+        Additive().around(one, np.float64(threshold)),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(found, wanted)
+    assert InUnits(Additive(), 2.0).extends is True
+    assert InUnits(Scaled(), 2.0).extends is False
+    assert InUnits(Residual(), 2.0).takes is Residual().takes
+
+
+@pytest.mark.parametrize(
+    ("scores", "level", "scale"),
+    [
+        ([1, 2, 3, 4, 5], 0.75, 4),
+        ([-3, -2, -1, 0, 1], 0.75, 1),  # from the median, -1, up to 0
+        ([-3, -2, -1, 0, 1, np.inf, np.nan], 0.75, 1),
+        ([-2, -1, 1, 2, 3], 0.75, 2),  # the median is positive: scores count from 0
+        ([0, 0, 0, 0, 5], 0.5, 1),
+        ([7], 0.9, 7),
+        ([], 0.9, 1),
+    ],
+)
+def test_the_scale_of_a_target_is_the_quantile_of_its_scores(scores, level, scale):
+    assert learnt_scale(np.array(scores, dtype=float), level) == scale
+
+
+def joint_summary(cut, entity=None):
+    random = np.random.default_rng(10)
+    rule = JointConformal("m", LEVEL, NAMES, Scaled(), cut, scales=SCALES)
+    y = correlated(random, 60, 3)
+    return rule, y, rule.summarise(intervals(60), y, Context(entity=entity))
+
+
+def test_all_targets_rank_the_largest_score_and_each_compares_its_own():
+    rule, y, summary = joint_summary(MarginalCut())
+    each = np.abs(y) / SCALES
+    np.testing.assert_allclose(rule.calibration_scores(summary), each.max(axis=1))
+    np.testing.assert_allclose(rule.scores(intervals(60), y, NONE), each.max(axis=1))
+    threshold = np.sort(each.max(axis=1))[int(np.ceil(0.9 * 61)) - 1]
+    assert rule.calibrate(summary).arrays["threshold"][0] == pytest.approx(threshold)
+    for j in range(3):
+        own = rule.of_target(j).calibration_scores(rule.target_summary(j, summary))
+        np.testing.assert_allclose(own, each[:, j])
+        found = rule.target_found(j, summary)
+        assert found.arrays["threshold"][0] == pytest.approx(threshold)
+        assert rule.target_arrays(j, found.arrays) is found.arrays
+        assert found.promise.targets == 1
+
+
+def test_of_entities_one_row_counts_in_all_targets():
+    entity = np.repeat(np.arange(20), 3)
+    rule, y, summary = joint_summary(SharedCut(), entity)
+    largest, own = (np.abs(y) / SCALES).max(axis=1), np.abs(y[:, 1]) / SCALES[1]
+    for found, every in (
+        (rule.calibration_scores(summary), largest),
+        (rule.of_target(1).calibration_scores(rule.target_summary(1, summary)), own),
+    ):
+        assert len(found) == 20
+        rows = [int(np.abs(every - score).argmin()) for score in found]
+        np.testing.assert_allclose(every[rows], found)
+        assert entity[rows].tolist() == list(range(20))
+
+
+def test_targets_without_scales_have_the_scale_of_one():
+    assert JointConformal("m", LEVEL, NAMES, Scaled(), MarginalCut()).scales == (1.0, 1.0, 1.0)

@@ -210,3 +210,59 @@ def test_nested_returns_the_widened_bands():
     plain = gb.BandCalibrator("pav", taus=[0.2, 0.1], rule="paper")
     plain.fit(*(np.repeat(side, 400, axis=1) for side in (lower, point, upper)), y)
     assert plain.transform(lower, point, upper).lower[0] == -1.2
+
+
+def test_values_on_a_bound_are_inside():
+    shape = np.zeros((1, 2, 3))
+    bands = PredictedInterval(shape - np.array([1.0, 2.0])[:, None], shape, shape + np.array([1.0, 2.0])[:, None])
+    assert selection().summarise(bands, np.array([-1.0, 1.0, 0.0]), Context()).totals["covered"].tolist() == [3, 3]
+    assert selection().summarise(bands, np.array([-2.0, 2.0, 1.5]), Context()).totals["covered"].tolist() == [0, 3]
+
+
+def test_nested_bands_are_running_extremes():
+    rng = np.random.default_rng(1)
+    bands = PredictedInterval(*np.moveaxis(np.sort(rng.standard_normal((4, 50, 3)), -1), -1, 0)[:, None])
+    shaped = selection("nested")._shaped(bands, np)
+    np.testing.assert_array_equal(shaped.lower, np.minimum.accumulate(bands.lower, axis=1))
+    np.testing.assert_array_equal(shaped.upper, np.maximum.accumulate(bands.upper, axis=1))
+
+
+@pytest.mark.parametrize("shares", [1, 2, 3])
+def test_the_promise_has_the_delta_and_its_shares(shares):
+    rule = selection(aim="pac", delta=0.2, shares=shares)
+    promise = rule.calibrate(counted(300, [300] * 4)).promise
+    assert (promise.delta, promise.shares, promise.joint) == (0.2, shares, shares > 1)
+    assert binom.sf(promise.rank[0] - 1, 300, 0.9) <= 0.2 / shares < binom.sf(promise.rank[0] - 2, 300, 0.9)
+
+
+def test_without_a_network_tau_is_zero_and_the_point_is_that_of_the_first():
+    found = selection("paper").calibrate(counted(100, [80, 81, 82, 83]))
+    assert (found.promise.tau, found.promise.covered, found.promise.whole_line) == ((0.0,), (100,), (True,))
+    points = np.arange(4.0)[None, :, None] * np.ones((1, 4, 2))
+    ends = selection("paper").ends(PredictedInterval(points - 1, points, points + 1), Context(), found.arrays)
+    assert np.isneginf(ends[0]).all()
+    assert ends[1].tolist() == [0, 0]
+    assert np.isposinf(ends[2]).all()
+
+
+def test_a_corollary_that_says_nothing_asks_for_one_row_more_than_there_are():
+    found = selection("paper", aim="average", average="corollary").calibrate(counted(500, [500] * 4))
+    assert found.promise.rank == (501,)
+
+
+def test_why_there_is_no_network_is_told_with_its_numbers():
+    (remark,) = selection("paper").calibrate(counted(100, [80, 81, 85, 83])).remarks
+    assert remark.in_words() == (
+        "pav needs intervals that contain 90 of the 100 calibration rows. The widest ones, for tau = 0.01, contain 83. "
+        "Add smaller taus or train longer, and calibrate on fresh rows."
+    )
+    (remark,) = selection("paper").calibrate(counted(100, [80, 81, 85, 89])).remarks
+    assert "contain 89." in remark.in_words()
+    (remark,) = selection("paper").calibrate(counted(1, [0] * 4)).remarks  # one row is needed, and there is one
+    assert remark.in_words().startswith("pav needs intervals that contain 1 of the 1 calibration rows")
+    for n, words in ((1, "there is 1"), (2, "there are 2"), (0, "there are 0")):
+        (remark,) = selection("nested", aim="pac").calibrate(counted(n, [n] * 4)).remarks
+        assert remark.in_words() == (
+            f"pav at 90% needs at least 22 calibration rows, but {words}. Add calibration rows or choose a lower "
+            "confidence level."
+        )

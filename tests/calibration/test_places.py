@@ -6,7 +6,8 @@ import pytest
 from guardband.bands.placement import ByQuantiles, ByResidual, ByScale
 from guardband.bands.units import Units
 from guardband.calibration import places as module
-from guardband.calibration.places import CalibratedPlaces
+from guardband.calibration.calibrated import Unit
+from guardband.calibration.places import CalibratedPlaces, event_of
 from guardband.data.entities import entities_of_labels
 from laws import SIGNIFICANCE, total_count_band
 
@@ -177,3 +178,143 @@ def test_quantiles_by_too_few_levels_still_keep_their_promise():
         inside += int((y <= own.distribution(predictions, UNITS).quantile(0.8)).sum())
     low, high = total_count_band(SIGNIFICANCE, replications, m, 20, n)
     assert low <= inside <= high
+
+
+def whole_numbers(y):
+    """Return places that are true values themselves, with ties."""
+    return CalibratedPlaces.of("test", ByResidual(), np.zeros((len(y), 1)), np.array(y, dtype=float))
+
+
+@pytest.mark.parametrize("n", [1, 9, 19, 40])
+def test_the_certificate_of_quantiles_has_the_ranks_of_five_levels(n):
+    promise = whole_numbers(range(n)).certificate.promise
+    ranks = [-(-5 * share * (n + 1) // 100) for share in (1, 5, 10, 15, 19)]
+    assert promise.confidence_level == (0.05, 0.25, 0.5, 0.75, 0.95)
+    assert list(promise.rank) == ranks
+    assert list(promise.whole_line) == [k > n for k in ranks]
+    assert promise.n_calibration == n
+    assert not whole_numbers(range(n)).certificate.scalar
+
+
+def test_stated_probabilities_count_places_with_ties_against_them():
+    own, values = whole_numbers([1, 2, 2, 2, 3, 5]), np.array([0.0, 1.0, 2.0, 2.5, 3.0, 5.0, 6.0])
+    at = np.zeros((len(values), 1))
+    above = own.probability(at, UNITS, values, None)
+    below = own.probability(at, UNITS, None, values)
+    assert (above.values * 7).round(9).tolist() == [6, 5, 2, 2, 1, 0, 0]  # places above the value
+    assert (below.values * 7).round(9).tolist() == [0, 0, 1, 4, 4, 5, 6]
+    assert above.certificate.promise.event == "above a value of each row"
+    assert above.certificate.promise.confidence_level == (0.9,)
+    assert above.certificate.promise.n_calibration == 6
+    assert (
+        own.probability(at, UNITS, None, 300000).certificate.promise.event == "below 300000" == event_of("below", 3e5)
+    )
+
+
+@pytest.mark.parametrize("side", ["above", "below"])
+def test_p_values_of_a_selection_count_ties_against_it(side):
+    """Calibration rows that are at the value themselves are not beyond it; those whose limit equals a row's count."""
+    rng = np.random.default_rng(9)
+    known, y = rng.integers(-2, 3, (40, 1)) / 1.0, rng.integers(-3, 4, 40) / 1.0
+    own = CalibratedPlaces.of("test", ByResidual(), known, y)
+    new = np.arange(-3.0, 4.0)[:, None]
+    found = own.select(new, UNITS, **{"above": None, "below": None, side: 1.0}, fdr=0.3)
+    sign = 1 if side == "above" else -1
+    wanted = [
+        (1 + sum(sign * b <= sign and sign * a >= sign * row for a, b in zip(known[:, 0], y, strict=True))) / 41
+        for row in new[:, 0]
+    ]
+    assert found.p_values.tolist() == wanted
+    promise = found.certificate.promise
+    assert (promise.confidence_level, promise.n_calibration, promise.n_asked) == ((0.7,), 40, 7)
+    assert promise.n_selected == found.mask.sum()
+    assert promise.whole_line == (False,)
+    assert promise.event == f"{side} 1"
+    # Benjamini & Hochberg: all up to the last whose p-value is at most its share of the rate
+    order = np.sort(found.p_values)
+    last = max((i + 1 for i in range(7) if order[i] <= 0.3 * (i + 1) / 7), default=0)
+    assert found.mask.sum() == sum(p <= (order[last - 1] if last else -1) for p in found.p_values)
+
+
+def test_rows_that_are_kept_are_drawn_once_and_stay_with_their_places(monkeypatch):
+    monkeypatch.setattr(module, "MOST_KEPT", 30)
+    rng = np.random.default_rng(10)
+    predictions, y = noisy(100, rng)
+    own = CalibratedPlaces.of("test", ByScale(), predictions, y)
+    chosen = np.sort(np.random.default_rng(0).permutation(100)[:30])
+    np.testing.assert_array_equal(own.kept, predictions[chosen])
+    np.testing.assert_array_equal(own.kept_places, ByScale().place(predictions, y)[chosen])
+    np.testing.assert_array_equal(own.places, np.sort(ByScale().place(predictions, y)))
+    again = CalibratedPlaces.from_arrays(own.to_arrays(), method="test", placement=ByScale())
+    np.testing.assert_array_equal(again.kept, own.kept)
+    exactly = CalibratedPlaces.of("test", ByScale(), predictions[:30], y[:30])
+    np.testing.assert_array_equal(exactly.kept, predictions[:30])
+
+
+def test_of_entities_the_rows_in_all_are_told_and_notes_are_kept():
+    rng = np.random.default_rng(11)
+    predictions, y = noisy(60, rng)
+    entities = entities_of_labels(np.arange(60) // 3, 60)
+    own = CalibratedPlaces.of("test", ByScale(), predictions, y, entities, ("a note",))
+    rows = entities.one_row_each(y)
+    assert own.unit == Unit("entity", 60)
+    np.testing.assert_array_equal(own.kept, predictions[rows])
+    np.testing.assert_array_equal(own.kept_places, ByScale().place(predictions[rows], y[rows]))
+    for certificate in (own.certificate, own.select(predictions, UNITS, 0.0, None, 0.1).certificate):
+        assert "a note" in certificate.notes
+        assert certificate.promise.n_calibration == 20
+        assert certificate.promise.n_rows == 60
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_few_places_come_back_from_arrays(n):
+    own = calibrated(n, np.random.default_rng(12))
+    fields = {"method": "test", "placement": ByScale()}
+    assert CalibratedPlaces.from_arrays(own.to_arrays(), **fields).certificate == own.certificate
+    for name, wrong in (
+        ("places", np.empty(0)),
+        ("places", own.places[None]),
+        ("kept_places", own.kept_places[None]),
+        ("kept_places", np.empty(0)),
+        ("kept", own.kept.astype(np.float32)),
+        ("kept_places", np.full(n, np.nan)),
+    ):
+        with pytest.raises(ValueError, match="places of its calibration rows"):
+            CalibratedPlaces.from_arrays(own.to_arrays() | {name: wrong}, **fields)
+
+
+class WholeNumbers(Units):
+    """Outcomes are whole numbers: to lie below 3 is to lie at or below 2."""
+
+    def to_work(self, y, strictly=False):
+        return np.ceil(y) - 1 if strictly else np.floor(y)
+
+
+def test_only_to_lie_below_a_value_leaves_out_the_value_itself():
+    own = whole_numbers(range(10))
+    at = np.zeros((1, 1))
+    for above, below in ((3.0, None), (2.5, None), (None, 3.0), (None, 2.5)):
+        found = own.probability(at, WholeNumbers(), above, below).values[0]
+        wanted = np.ceil(below) - 1 if above is None else 9 - np.floor(above)
+        assert found * 11 == pytest.approx(wanted)
+
+
+def test_a_stated_probability_and_its_event_are_told_in_full():
+    own = whole_numbers(range(10))
+    assert own.probability_certificate("x").promise.whole_line == (False,)
+    assert event_of("above", 0.123456789012345) == "above 0.123456789012345"
+    with pytest.raises(ValueError, match="select compares all rows with one value"):
+        own.select(np.zeros((10, 1)), UNITS, np.zeros(10), None, 0.1)
+
+
+def test_places_that_tie_or_are_near_come_back_and_none_at_all_do_not():
+    fields = {"method": "test", "placement": ByResidual()}
+    for y in ([1, 2, 2, 2], [1.0, 1.5, 1.75]):
+        own = whole_numbers(y)
+        assert CalibratedPlaces.from_arrays(own.to_arrays(), **fields).certificate == own.certificate
+    near = whole_numbers([1.0, 1.5, 1.75])
+    wrong = {"places": near.places[[0, 2, 1]], "kept": near.kept, "kept_places": near.kept_places}
+    empty = {"places": np.empty(0), "kept": np.empty((0, 1)), "kept_places": np.empty(0)}
+    for arrays in (wrong, empty):
+        with pytest.raises(ValueError, match="places of its calibration rows"):
+            CalibratedPlaces.from_arrays(arrays, **fields)

@@ -13,7 +13,7 @@ from guardband.bands.predicted import Context, PredictedPoint
 from guardband.bands.risk_bounds import risk_budget
 from guardband.calibration import risk_control
 from guardband.calibration.calibrated import Calibrated
-from guardband.calibration.risk_control import RiskControl
+from guardband.calibration.risk_control import RiskControl, _first_float, _float_at, _place
 from guardband.calibration.score import Additive, Residual, Scaled
 from guardband.exceptions import DegenerateBandWarning, InsufficientCalibrationError, InsufficientCalibrationWarning
 from predictions import predictions_for
@@ -166,3 +166,111 @@ def test_what_a_risk_has_no_promise_for_is_refused():
         rule.for_weights()
     with pytest.raises(ValueError, match=r"has no confidence level\. Remove"):
         rule.at(Levels.of(0.8))
+
+
+def test_places_of_floats_are_in_order_and_neighbours_differ_by_one():
+    values = [-np.inf, -1.7e308, -1.0, -5e-324, 0.0, 5e-324, 2.2250738585072014e-308, 1.0, 1.7e308]
+    for value in values:
+        assert _float_at(_place(value)) == value
+        if np.isfinite(value):
+            assert _place(np.nextafter(value, np.inf)) == _place(value) + 1
+    assert [_place(value) for value in values] == sorted(map(_place, values))
+
+
+@pytest.mark.parametrize("wanted", [-3.5, -5e-324, 0.0, 5e-324, 0.1, 7.0, 1.5e300])
+def test_the_first_float_that_fits_is_found_wherever_it_is(wanted):
+    asked = []
+
+    def fits(value):
+        asked.append(value)
+        return value >= wanted
+
+    assert _first_float(fits, -1e9, 1.7e308) == wanted
+    assert len(asked) <= 64
+    assert _first_float(fits, np.nextafter(wanted, -np.inf), wanted) == wanted
+
+
+def test_a_threshold_may_lie_beyond_all_scores():
+    """A loss that ends only at five times the largest score: the least float at which all rows have none."""
+
+    def wide(y, lower, upper):
+        return np.where(upper < 5.0, 1.0, 0.0)
+
+    rule = rule_of(Residual(), 0.05, 1.0, loss=wide)
+    points = PredictedPoint(np.zeros((1, 1, 30)))
+    found = rule.calibrate(rule.summarise(points, np.linspace(-1, 1, 30), Context()))
+    threshold = found.arrays["threshold"][0]
+    assert Residual().interval(points, threshold)[1].min() >= 5.0
+    assert Residual().interval(points, np.nextafter(threshold, 0))[1].max() < 5.0
+    assert found.promise.covered == (30,)
+
+
+def test_the_promise_has_all_numbers_of_the_risk():
+    rule = rule_of(Residual(), 0.25, 2.0, delta=0.2)
+    predicted, y, found = calibrated(rule, 300)
+    promise = found.promise
+    lower, _, upper = rule.ends(predicted, Context(), found.arrays)
+    assert (promise.limit, promise.cap, promise.delta, promise.n_calibration) == (0.25, 2.0, 0.2, 300)
+    assert promise.covered == (int(((lower[:, 0] <= y) & (y <= upper[:, 0])).sum()),)
+    assert promise.whole_line == (False,)
+    assert promise.loss == rule.risk.name
+    assert not found.remarks
+
+
+@pytest.mark.parametrize(("n", "words"), [(1, "there is 1"), (2, "there are 2")])
+def test_too_few_rows_are_told_in_a_sentence(n, words):
+    rule = rule_of(Residual(), 5, 100)
+    points = PredictedPoint(np.zeros((1, 1, n)))
+    (remark,) = rule.calibrate(rule.summarise(points, np.zeros(n), Context())).remarks
+    assert remark.in_words() == (
+        f"A mean loss of at most 5 with a cap of 100 needs at least 19 calibration rows, but {words}. Add calibration "
+        "rows, raise the limit or lower the cap."
+    )
+
+
+def test_further_rows_count_like_those_of_one_block():
+    rule = rule_of(Scaled())
+    predicted, y = predictions_for(rule, 100)
+    first, rest = (slice(0, 60), slice(60, 100))
+    summary = rule.summarise(predicted.rows(first), y[first], Context())
+    others = predicted.rows(rest)
+    scores = rule.scores(others, y[rest], Context())
+    both = rule.with_rows(summary, others, y[rest], scores)
+    whole = rule.summarise(predicted, y, Context())
+    assert both.n == 100
+    for name in ("score", "y", "lower", "point", "upper"):
+        np.testing.assert_array_equal(both.rows(name), whole.rows(name))
+    np.testing.assert_array_equal(rule.calibration_scores(both), whole.rows("score"))
+
+
+@pytest.mark.parametrize(("grows", "refused"), [(1e-11, True), (1e-13, False)])
+def test_a_loss_may_grow_by_what_rounding_does_and_by_no_more(grows, refused):
+    """By 1e-12 of its cap, which is 2."""
+
+    def loss(y, lower, upper):
+        return np.where(upper > 1e300, 0.0, np.where(upper > 0.5, 1.0 + 2 * grows, 1.0))
+
+    rule = rule_of(Residual(), 1.5, 2.0, loss=loss)
+    points = PredictedPoint(np.zeros((1, 1, 50)))
+    summary = rule.summarise(points, np.linspace(-1, 1, 50), Context())
+    if refused:
+        with pytest.raises(
+            ValueError, match=r"for y=-1 it grows from 1 to 1 at the interval -0\.\d+ to 0\.\d+\. Change"
+        ):
+            rule.calibrate(summary)
+    else:
+        rule.calibrate(summary)
+
+
+def test_a_budget_of_nothing_is_kept_and_a_little_less_than_nothing_is_not():
+    """19 rows leave 0 for a limit of 5 and a cap of 100; 8 rows leave -0.1 for a limit of 0.1 and a cap of 1."""
+    for n, limit, cap, finite in ((19, 5, 100, True), (8, 0.1, 1.0, False)):
+        rule = rule_of(Residual(), limit, cap)
+        y = np.linspace(-1, 1, n)
+        found = rule.calibrate(rule.summarise(PredictedPoint(np.zeros((1, 1, n))), y, Context()))
+        assert np.isfinite(found.arrays["threshold"][0]) == finite
+        assert found.promise.whole_line == (not finite,)
+        assert [remark.category for remark in found.remarks] == ([] if finite else [InsufficientCalibrationWarning])
+        assert rule.promised_risk == rule.risk
+        if finite:
+            assert found.arrays["threshold"][0] == pytest.approx(1.0)

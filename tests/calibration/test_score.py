@@ -7,7 +7,7 @@ from hypothesis.extra.numpy import arrays
 
 import guardband as gb
 from guardband.bands.predicted import PredictedInterval
-from guardband.calibration.score import Additive, Residual, Scaled
+from guardband.calibration.score import Additive, OneSide, Residual, Scaled
 
 INF, NAN = np.inf, np.nan
 
@@ -143,6 +143,91 @@ def test_the_threshold_row_lies_inside_its_own_interval(dtype, score):
         lower, upper = interval(score, bands[i : i + 1], dtype(scores[i]))
         assert lower.dtype == dtype
         assert lower[0] <= y[i] <= upper[0]
+
+
+EPS, TINY, LEAST = np.finfo(np.float64).eps, np.finfo(np.float64).tiny, 5e-324
+
+
+@pytest.mark.parametrize(
+    ("score", "band", "threshold", "low", "high"),
+    [
+        (Scaled(), (0, 1, 2), 1.0, -8 * EPS, 2 + 8 * EPS),  # 4 eps (|m| + c times the width of the side)
+        (Scaled(), (0, 1, 4), 1.0, -8 * EPS, 4 + 16 * EPS),
+        (Scaled(), (-1, 0, 1), 0.0, 0, 0),
+        (Scaled(), (-2 * TINY, 0, 2 * TINY), 0.5, -TINY - 8 * LEAST, TINY + 8 * LEAST),  # 4 eps (tiny + tiny)
+        (Residual(), (0, 1, 9), 1.0, -8 * EPS, 2 + 8 * EPS),
+        (Additive(), (1, 2, 3), 1.0, -8 * EPS, 4 + 16 * EPS),
+        (Additive(), (0, 0, 0), 0.0, -TINY, TINY),
+        (Additive(relative=True), (1, 1.5, 2), 1.0, -8 * EPS, 3 + 12 * EPS),
+    ],
+    ids=str,
+)
+def test_ends_are_the_outcomes_at_the_threshold_and_the_stated_slack(score, band, threshold, low, high):
+    lower, upper = interval(score, np.array([band], dtype=float), np.float64(threshold))
+    assert (lower[0], upper[0]) == (low, high)
+
+
+@pytest.mark.parametrize(
+    ("band", "threshold"),
+    [
+        ((0, 1, INF), 1.0),  # the lower end alone could be computed
+        ((-INF, 1, 3), 1.0),
+        ((-1.7e308, 1.7e308, 1.71e308), 0.0),  # the width of one side is not finite
+        ((-1.71e308, -1.7e308, 1.7e308), 0.0),
+        ((0, 1, 3), INF),
+        ((0, 1, 3), NAN),
+    ],
+)
+def test_an_end_that_cannot_be_computed_makes_both_infinite(band, threshold):
+    lower, upper = interval(Scaled(), np.array([band], dtype=float), np.float64(threshold))
+    assert (lower[0], upper[0]) == (-INF, INF)
+
+
+@pytest.mark.parametrize("score", SCORES, ids=repr)
+def test_ends_beyond_all_numbers_are_infinite_without_a_warning(score):
+    lower, upper = interval(score, np.array([[-1.7e308, -1.6e308, 1.7e308]]), np.float64(1.7e308))
+    assert lower[0] == -INF
+    assert upper[0] > 0
+
+
+def test_the_least_normal_number_is_a_score():
+    """It can be computed back: the interval at this threshold ends at y."""
+    band, y = np.array([[-1.0, 0.0, 1.0]] * 3), np.array([TINY, -TINY, TINY / 2])
+    assert scores_of(Scaled(), band, y).tolist() == [TINY, TINY, INF]
+    assert interval(Scaled(), band, np.float64(TINY))[1][0] >= TINY
+
+
+def test_what_extends_an_interval_says_so_on_one_side_as_well():
+    for score, extends in ((Scaled(), False), (Residual(), False), (Additive(), True), (Additive(relative=True), True)):
+        assert score.extends is extends
+        assert scores_of(score, np.array([[0.0, 1.0, 3.0]]), np.array([1.0]))[0] <= 0
+        assert OneSide(score, "upper").extends is extends
+
+
+@pytest.mark.parametrize(
+    ("relative", "side", "band", "y", "expected"),
+    [
+        (False, "upper", (0, 1, 4), 5, 1),
+        (False, "lower", (0, 1, 4), 5, -5),
+        (True, "upper", (0, 1, 4), 5, 0.25),
+        (True, "upper", (0, 0.25, 0.5), 1, 1),
+        (True, "lower", (0, 0.25, 0.5), 1, -2),
+        (True, "upper", (1, 1, 1), 1, -1),
+        (True, "upper", (1, 1, 1), 0.5, -1),
+        (True, "upper", (1, 1, 1), 1.5, INF),
+        (True, "lower", (1, 1, 1), 1.5, -1),
+        (True, "lower", (1, 1, 1), 0.5, INF),
+    ],
+)
+def test_additive_scores_beyond_one_bound_and_their_edges(relative, side, band, y, expected):
+    score = OneSide(Additive(relative), side)
+    assert scores_of(score, np.array([band], dtype=float), np.array([y], dtype=float))[0] == expected
+
+
+def test_scores_of_cqr_are_in_units_of_the_target_unless_they_are_to_be_relative():
+    band, y = np.array([[0.0, 1.0, 4.0], [0.0, 0.25, 0.5]]), np.array([5.0, 1.0])
+    assert scores_of(Additive(), band, y).tolist() == [1.0, 0.5]
+    assert scores_of(Additive(relative=True), band, y).tolist() == [0.25, 1.0]
 
 
 VALUE = st.one_of(

@@ -3,7 +3,9 @@ import pytest
 from scipy.stats import norm
 
 import guardband as gb
-from guardband.bands.predicted import PredictedGaussian
+from guardband.bands.levels import Levels
+from guardband.bands.predicted import Context, PredictedGaussian, PredictedInterval
+from guardband.calibration.selection import MostLikely, ShortestCovering
 
 RNG = np.random.default_rng(0)
 Y = RNG.standard_normal(1000)
@@ -117,3 +119,38 @@ def test_a_deviation_that_is_not_positive_gives_the_whole_line():
     new = PredictedGaussian(np.zeros((1, 1, 3)), np.array([[[1.0, 0.0, -1.0]]]))
     lower, _, upper = calibrated.rule.ends(new, gb.Context(), calibrated.found.arrays)
     assert np.isinf(upper - lower)[:, 0].tolist() == [False, True, True]
+
+
+def test_high_q_counts_values_on_a_bound_and_takes_exactly_the_level():
+    half = np.array([3.0, 1.0, 0.5])[None, :, None] * np.ones((1, 3, 10))
+    bands = PredictedInterval(-half, 0 * half, half)
+    y = np.array([-1.0, 1.0, 0.5, -0.5, 0.1, 0.2, 0.3, 0.4, 0.0, 5.0])
+    rule = ShortestCovering("high-q", Levels.of(0.9), Levels.of(0.9))
+    summary = rule.summarise(bands, y, Context())
+    assert summary.totals["covered"].tolist() == [9, 9, 7]
+    assert summary.totals["length"].tolist() == [60, 20, 10]
+    assert rule.calibrate(summary).arrays["chosen"].tolist() == [1]  # nine of ten rows are enough for 90%
+
+
+def test_the_loss_of_a_gaussian_is_its_negative_log_likelihood_with_outcomes_at_most_a_hundred_deviations_away():
+    mean = np.array([[[1.0, 2.0, 0.0, 0.0, 0.0]], [[0.0, 0.0, 0.0, 0.0, 0.0]]]).reshape(1, 2, 5)
+    deviation = np.array([2.0, 0.5])[None, :, None] * np.ones((1, 2, 5))
+    y = np.array([3.0, -1.0, 120.0, 1e6, 60.0])
+    found = MostLikely("neg-ll", Levels.of(0.9)).summarise(PredictedGaussian(mean, deviation), y, Context()).totals
+    near = np.clip((y - mean[0]) / deviation[0], -100, 100)
+    wanted = -norm.logpdf(near).sum(1) + 5 * np.log(deviation[0, :, 0]) - 5 * np.log(2 * np.pi) / 2
+    np.testing.assert_allclose(found["loss"], wanted)
+    assert found["counted"] == 5
+
+
+def test_a_row_without_likelihood_by_each_candidate_leaves_none_and_says_so():
+    """Each candidate fails in another row: the first is taken, and its intervals are not said to be infinite."""
+    mean = np.array([[[np.nan, 0.0, 0.0], [0.0, np.nan, 0.0]]])
+    rule = MostLikely("neg-ll", Levels.of(0.9))
+    summary = rule.summarise(PredictedGaussian(mean, np.ones((1, 2, 3))), np.zeros(3), Context())
+    found = rule.calibrate(summary)
+    assert found.arrays["chosen"].tolist() == [0]
+    (remark,) = found.remarks
+    assert remark.in_words() == "neg-ll: no candidate gives all rows a likelihood; the first is taken."
+    assert remark.category is gb.DegenerateBandWarning
+    assert not remark.infinite

@@ -49,3 +49,18 @@ def test_few_entries_are_looked_at() -> None:
     found = kth_smallest(entry, np.full(8, 1250), 9001, 100)
     assert np.array_equal(found, np.sort(every.reshape(-1, 100), axis=0)[9000])
     assert looks < 8 * np.log2(1250)
+
+
+def test_many_short_lists_and_no_rows_at_all() -> None:
+    """So many entries that a partition at another place would leave them in another order."""
+    rng = np.random.default_rng(0)
+    every = np.sort(rng.standard_normal((150, SHORT, 2)), axis=1)
+    union = np.sort(every.reshape(-1, 2), axis=0)
+    lengths = np.full(150, SHORT)
+
+    def entry(places: np.ndarray) -> np.ndarray:
+        return np.take_along_axis(every, places[:, None], axis=1)[:, 0]
+
+    for k in (*range(1, 1200, 37), 1200):
+        assert np.array_equal(kth_smallest(entry, lengths, k, 2), union[k - 1])
+    assert kth_smallest(lambda places: places * 1.0, np.full(3, 2 * SHORT), 5, 0).shape == (0,)

@@ -1,5 +1,6 @@
 """Weights: the threshold by its definition, in exact arithmetic, and the promise over many calibration sets."""
 
+import hashlib
 import math
 from fractions import Fraction
 
@@ -10,6 +11,7 @@ from scipy.stats import beta, binom
 
 import guardband as gb
 from guardband.bands.levels import Levels
+from guardband.bands.numbered_groups import NumberedGroups
 from guardband.bands.predicted import Context
 from guardband.calibration.conformal import Conformal
 from guardband.calibration.cut import MarginalCut, PacCut
@@ -296,3 +298,122 @@ def test_rows_of_less_weight_than_all_others_have_finite_intervals_and_the_promi
     assert found.promise.whole_line == (False,)
     assert found.promise.expected_coverage() == (0.9,)
     assert "Rows with a weight above 0.5556 get infinite intervals" in "\n".join(found.promise.lines("conf-nn"))
+
+
+def test_a_few_thresholds_by_the_definition_in_numpy_and_torch():
+    rng = np.random.default_rng(0)
+    for _ in range(8):
+        scores, weights = rng.integers(0, 6, 9) / 2, rng.integers(0, 4, 9) + 0.25
+        scores[0] = np.inf
+        new = np.concatenate([weights, [0.0, 0.3, 7.5, 1e300]])
+        found = calibrated(scores, weights, 0.5, 0.8)
+        want = [[by_definition(scores, weights, Fraction(level), own) for level in ("0.5", "0.8")] for own in new]
+        assert WeightedCut().thresholds(found.arrays, Context(weight=new)).tolist() == want
+        arrays = {name: torch.from_numpy(own) for name, own in found.arrays.items()}
+        assert WeightedCut().thresholds(arrays, Context(weight=torch.from_numpy(new)), torch).tolist() == want
+        odd = np.array([-0.5, -1e-300, np.nan])
+        assert np.isposinf(WeightedCut().thresholds(found.arrays, Context(weight=odd))).all()
+
+
+def test_weights_beyond_all_numbers_are_the_largest_number():
+    assert largest_weights(np.array([1e308]), Fraction(1, 10)).tolist() == [np.finfo(np.float64).max]
+    weights = np.array([1.0, 1.0]) * 1.7e308
+    assert largest_weights(weights, Fraction("0.3")).tolist() == [np.finfo(np.float64).max] * 2
+
+
+def test_no_weight_is_largest_where_the_weights_up_to_it_fall_short_by_the_last_digit():
+    """One of two weights is half of all: exactly if they are equal, and not if the other is larger by 2^-52."""
+    assert largest_weights(np.array([1.0, 1.0]), Fraction(1, 2)).tolist() == [0.0, 2.0]
+    for more in (2.0**-52, 1e-7):
+        assert len(largest_weights(np.array([1.0, 1.0 + more]), Fraction(1, 2))) == 1
+
+
+def test_a_row_of_no_weight_may_have_a_finite_interval():
+    """Half of all weight is on the only finite score: enough for a row of weight 0, for no other."""
+    found = calibrated(np.array([1.0, np.inf, np.inf]), np.array([2.0, 1.0, 1.0]), 0.5)
+    assert found.promise.whole_line == (False,)
+    assert found.promise.most_weight == (0.0,)
+    assert WeightedCut().thresholds(found.arrays, Context(weight=np.array([0.0, 1e-300])))[:, 0].tolist() == [1, np.inf]
+    (remark,) = found.remarks
+    assert not remark.is_of_all
+
+
+def test_levels_that_were_chosen_after_calibration_say_so():
+    for after in (False, True):
+        found = WeightedCut().calibrate(np.arange(9.0), Context(weight=np.ones(9)), Levels.of(0.5), after)
+        assert found.promise.chosen_after is after
+
+
+@pytest.mark.parametrize(("n", "few"), [(5, True), (8, True), (9, False), (40, False)])
+def test_infinite_scores_are_blamed_only_if_the_weights_would_do(n, few):
+    """Nine rows of equal weight are enough for 90%."""
+    scores = np.append(np.arange(n - n // 5 - 1.0), np.full(n // 5 + 1, np.inf))
+    (remark,) = calibrated(scores, np.full(n, 0.5), 0.9).remarks
+    assert remark.is_of_all
+    words = remark.in_words()
+    assert words.startswith(f"{n // 5 + 1} of {n} calibration rows have a prediction") is not few
+    assert words[0].isdigit() or words[0].isupper()
+
+
+def test_too_little_weight_is_told_as_a_sentence():
+    found = calibrated(np.full(3, np.inf), np.ones(3), 0.9)
+    why = found.promise.why_infinite(0)
+    assert found.remarks[0].in_words() == why[:1].upper() + why[1:]
+    assert why[0].islower()
+
+
+@pytest.mark.parametrize("size", [1e-200, 1.0, 1e300])
+def test_effective_rows_do_not_depend_on_the_unit_of_weights(size):
+    assert effective_rows(size * np.array([3.0, 1.0])) == pytest.approx(1.6)
+
+
+def test_the_rows_that_are_kept_are_those_of_a_hash_of_sixteen_bytes():
+    """Stored models calibrate again from their scores and weights: the draw must stay what it was."""
+    rng = np.random.default_rng(0)
+    scores, weights = rng.random(80), 3 * rng.random(80)
+    seed = int.from_bytes(hashlib.blake2b(scores.tobytes() + weights.tobytes(), digest_size=16).digest(), "big")
+    kept = [i for i, own in enumerate(np.random.default_rng(seed).random(80)) if own * 4.0 < weights[i]]
+    assert kept_rows(scores, weights, 4.0).tolist() == kept
+
+
+def test_what_is_done_with_kept_rows_is_what_the_cut_of_them_does():
+    """New rows need no weight, and what is kept of the context says nothing of weights."""
+
+    class Noting(PacCut):
+        def completed(self, arrays, scores, known, new, levels):
+            arrays["noted"], arrays["weight"] = scores, known.weight
+
+        def count(self, scores, context):
+            assert context.weight is None
+            return len(scores)
+
+    rng = np.random.default_rng(0)
+    scores, weights, group = rng.random(300), rng.random(300), rng.integers(0, 2, 300)
+    cut = RejectionCut(Noting(), 1.0)
+    assert cut.word == "pac"
+    complete = cut.calibrate_complete(scores, Context(weight=weights), Levels.of(0.5), False)
+    assert complete.arrays["noted"].tolist() == scores[kept_rows(scores, weights, 1.0)].tolist()
+    assert complete.arrays["weight"] is None
+    base = GroupedCut(PacCut(), ("a", "b"), "kind")
+    cut = RejectionCut(base, 1.0)
+    arrays = cut.calibrate(scores, Context(weight=weights, group=group), Levels.of(0.5), False).arrays
+    new = Context(group=NumberedGroups(np.array([1, 0, 1], dtype=np.uint8), np.array([[0], [1]])))
+    found = cut.thresholds(cut.prepared(arrays, new), new)
+    np.testing.assert_array_equal(found, base.thresholds(arrays, Context(group=np.array([1, 0, 1]))))
+
+
+def test_no_row_at_all_may_be_kept():
+    cut = RejectionCut(GroupedCut(PacCut(), ("a", "b"), "kind"), 1e300)
+    context = Context(weight=np.ones(20), group=np.repeat([0, 1], 10))
+    found = cut.calibrate(np.arange(20.0), context, Levels.of(0.5), False)
+    assert found.promise.whole_line == (True,)
+    assert (
+        found.remarks[0].in_words().startswith("The weights left 0 of 20 calibration rows. The intervals are infinite")
+    )
+
+
+@pytest.mark.parametrize("bound", [0, 0.0, -0.5, True, math.nan])
+def test_a_bound_that_is_none_is_refused(bound):
+    with pytest.raises(ValueError, match="max_weight must be a positive number"):
+        weighted(PacCut(), bound)
+    assert weighted(PacCut(), 0.5) == RejectionCut(PacCut(), 0.5)

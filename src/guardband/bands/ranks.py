@@ -80,8 +80,8 @@ def order_statistic(scores: Array, k: int) -> float:
 def shared_order_statistic(scores: Array, entity: NDArray[Any], weight: Fraction) -> float:
     """Return the least score at which the weights of all scores up to it reach ``weight``; inf where they never do.
 
-    The scores of one of K entities share the weight 1. In exact arithmetic, since a sum that falls short by rounding
-    would lower the threshold.
+    ``weight`` is positive. The scores of one of K entities share the weight 1. In exact arithmetic, since a sum that
+    falls short by rounding would lower the threshold.
 
     >>> shared_order_statistic(np.array([1.0, 2.0, 3.0]), np.array([7, 7, 8]), Fraction(1))
     2.0
@@ -92,8 +92,7 @@ def shared_order_statistic(scores: Array, entity: NDArray[Any], weight: Fraction
     order = np.argsort(scores, kind="stable")
     size = sizes[inverse[order]]
     at = int(np.searchsorted(np.cumsum(1 / size), float(weight)))
-    at = min(at, len(scores) - 1)
-    while at > 0 and _shared_weight(size[:at]) >= weight:
+    while _shared_weight(size[:at]) >= weight:
         at -= 1
     while _shared_weight(size[: at + 1]) < weight:
         at += 1
@@ -200,8 +199,6 @@ def binomial_counts(m: int, share: float) -> Array:
     >>> binomial_counts(2, 0.5).tolist()
     [0.25, 0.75, 1.0]
     """
-    if share >= 1:
-        return np.append(np.zeros(m), 1.0)
     c = np.arange(m)
     return np.append(betainc(m - c, c + 1.0, 1 - share), 1.0)
 

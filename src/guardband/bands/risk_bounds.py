@@ -66,14 +66,8 @@ def most_total(n: int, mean: float, delta: float) -> float:
     """
     if mean_below(n, 0.0, mean) > delta:
         return -1.0
-    count = math.floor(n * mean)
-    if special.bdtr(0, n, mean) * math.e <= delta:
-        whole = _last(lambda k: bool(special.bdtr(k, n, mean) * math.e <= delta), 0, count)
-    else:
-        whole = -1
-    low, high = 0.0, n * mean  # Hoeffding's bound is at most delta at low, if Bentkus's is not
-    if _hoeffding(n, 0.0, mean) > delta:
-        return float(whole)
+    whole = _last(lambda k: bool(special.bdtr(k, n, mean) * math.e <= delta), -1, math.floor(n * mean))
+    low, high = 0.0, n * mean  # Hoeffding's bound is the smaller one at 0, (1 - mean)^n, so that it is at most delta
     while (middle := (low + high) / 2) not in (low, high):
         low, high = (middle, high) if _hoeffding(n, middle, mean) <= delta else (low, middle)
     return max(float(whole), low)
@@ -91,8 +85,6 @@ def largest_mean(n: int, total: float, delta: float) -> float:
     delta : float
         The chance.
     """
-    if total >= n:
-        return 1.0
     low, high = total / n, 1.0
     while (middle := (low + high) / 2) not in (low, high):
         low, high = (middle, high) if mean_below(n, total, middle) > delta else (low, middle)
@@ -126,7 +118,7 @@ def risk_budget(limit: float, cap: float, n: int, delta: float | None = None) ->
         near = float(exact)
         return near if Fraction(near) <= exact else math.nextafter(near, -math.inf)
     most = most_total(n, limit / cap, delta)
-    return -cap if most < 0 else 0.0 if most == 0 else math.nextafter(cap * most, 0.0)
+    return -cap if most < 0 else math.nextafter(cap * most, 0.0)
 
 
 def risk_rows(limit: float, cap: float, delta: float | None = None) -> int:
@@ -185,7 +177,7 @@ def _bound(n: int, total: float, count: int, mean: Any) -> Any:
 
 
 def _hoeffding(n: int, total: float, mean: Any) -> Any:
-    share = min(max(total / n, 0.0), 1.0)
+    share = max(total / n, 0.0)
     return np.exp(-n * (special.rel_entr(share, mean) + special.rel_entr(1 - share, 1 - mean)))
 
 

@@ -106,6 +106,8 @@ class GroupScores(Counted):
 
 def rows_of_groups(codes: Codes) -> Iterator[tuple[int, NDArray[np.intp]]]:
     """Give each group that has rows, and these; a group belongs to one column."""
+    if not len(codes):
+        return
     for column in codes.T:
         order = np.argsort(column, kind="stable")
         groups, starts = np.unique(column[order], return_index=True)

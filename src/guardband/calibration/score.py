@@ -187,7 +187,7 @@ class Additive(Score):
         if not self.relative:
             return score
         width, beyond = upper - lower, np.where(score > 0, np.inf, -0.5)
-        return np.where(width > 0, score / np.where(width > 0, width, 1), beyond)
+        return np.where(width > 0, score / width, beyond)
 
     def distance_on(self, side: Side, predicted: PredictedInterval, y: Array) -> Array:
         """Return y - u for the upper side and l - y for the lower, divided by the width if relative.
@@ -200,7 +200,7 @@ class Additive(Score):
         if not self.relative:
             return score
         width, beyond = upper - lower, np.where(score > 0, np.inf, -1.0)
-        return np.where(width > 0, score / np.where(width > 0, width, 1), beyond)
+        return np.where(width > 0, score / width, beyond)
 
     def around(self, predicted: PredictedInterval, threshold: Any, xp: Any = np) -> tuple[Any, Any]:
         """Return the interval moved outward on both sides by the threshold."""

@@ -205,7 +205,5 @@ def _rounded_down(numerator: int, denominator: int) -> float:
         out = numerator / denominator  # the nearest one
     except OverflowError:
         return float(LARGEST)
-    if math.isinf(out):
-        return float(LARGEST)
     top, bottom = out.as_integer_ratio()
     return out if top * denominator <= numerator * bottom else math.nextafter(out, -math.inf)

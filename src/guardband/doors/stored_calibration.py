@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import asdict, replace
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import torch
-from msgspec import Meta, convert
+from msgspec import convert
 from torch import Tensor
 
 from guardband.bands.certificate import Certificate
@@ -18,10 +17,10 @@ from guardband.calibration.calibrated import Calibrated, Chosen, OnInsufficient,
 from guardband.calibration.counted import CountedSummary, summary_from
 from guardband.calibration.rule import Rule
 from guardband.doors.model_checks import check_counted, check_summary, like_predicted
+from guardband.doors.stored import NotNegative
 
 SUMMARY = "summary."
-Width = tuple[Annotated[float, Meta(ge=0, le=sys.float_info.max)], ...] | None
-WIDTHS = list[tuple[Width, Width]]
+WIDTHS = list[tuple[tuple[NotNegative, ...] | None, tuple[NotNegative, ...] | None]]
 
 
 def calibration_entries(calibrated: Calibrated | None) -> dict[str, Any]:
