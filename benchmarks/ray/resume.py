@@ -44,9 +44,8 @@ class Watched:
 
 def fit(folder, is_first):
     """Fit, with a checkpoint after every epoch."""
-    import ray
-
     import guardband as gb
+    import ray
     from guardband.ray import streamed
     from guardband.ray.parallel import train_together
 

@@ -138,7 +138,9 @@ class SharedCheckpoint(Checkpoint):
 
     def save(self, state: dict[str, Any]) -> None:
         """Save a state in place of the last one."""
-        import ray
+        # Workers that load torch on a busy machine take longer than the minute that Ray gives them.
+    os.environ.setdefault("RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S", "600")
+    import ray
 
         if self._rank == 0:
             ray.get(self._kept.save.remote(_packed(state)))
