@@ -138,9 +138,7 @@ class SharedCheckpoint(Checkpoint):
 
     def save(self, state: dict[str, Any]) -> None:
         """Save a state in place of the last one."""
-        # Workers that load torch on a busy machine take longer than the minute that Ray gives them.
-    os.environ.setdefault("RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S", "600")
-    import ray
+        import ray
 
         if self._rank == 0:
             ray.get(self._kept.save.remote(_packed(state)))
@@ -162,6 +160,8 @@ def train_together(plan: Plan, workers: int, checkpoints: str | None) -> Trained
     from ray.train import FailureConfig, RunConfig, ScalingConfig
     from ray.train.torch import TorchTrainer
 
+    # Workers that load torch on a busy machine take longer than the minute that Ray gives them.
+    os.environ.setdefault("RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S", "600")
     import ray
 
     path = None if checkpoints is None else str(Path(checkpoints) / "training.checkpoint")
