@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import tempfile
 import time
 from dataclasses import dataclass, replace
@@ -159,6 +160,8 @@ def train_together(plan: Plan, workers: int, checkpoints: str | None) -> Trained
     from ray.train import FailureConfig, RunConfig, ScalingConfig
     from ray.train.torch import TorchTrainer
 
+    # Workers that load torch on a busy machine take longer than the minute that Ray gives them.
+    os.environ.setdefault("RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S", "600")
     import ray
 
     path = None if checkpoints is None else str(Path(checkpoints) / "training.checkpoint")
