@@ -23,7 +23,7 @@ from guardband.bands.promise import NoPromise, Part
 from guardband.bands.rank_promise import MarginalPromise, PacPromise
 from guardband.bands.ranks import marginal_rank, pac_rank
 from guardband.cli.exit_codes import exit_code
-from guardband.data.fingerprint import allowed_overlap
+from guardband.data.fingerprint import Twins
 from judged import evidence_of
 from reported import grouped_evidence
 
@@ -215,8 +215,10 @@ def test_rows_that_were_used_cannot_judge_even_what_they_would_break():
 
 def test_equal_rows_that_chance_explains_do_not_count():
     known = np.repeat(np.arange(100, dtype=np.uint64), [2] * 30 + [1] * 70)
-    assert allowed_overlap(1000, known) == int(np.ceil(1000 * (60 / 130 + 0.05)))
-    assert allowed_overlap(7, known[:0]) == 1
+    share = 60 / 130
+    chance = 3 * np.sqrt(share * (1 - share) * (1 / 1000 + 2 / 130))
+    assert Twins.among(known).most(1000) == int(np.ceil(1000 * (share + chance + 0.05)))
+    assert Twins.among(known[:0]).most(7) == Twins.among(known, by_chance=False).most(7) == 1
     rng = np.random.default_rng(0)
     X = rng.integers(0, 6, (600, 2)).astype(float)
     y = X.sum(1)

@@ -1,8 +1,10 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import binom
 
 from guardband.data.fingerprint import (
+    Twins,
     count_overlap,
     fingerprints,
     overlap_with_sample,
@@ -81,6 +83,22 @@ def test_a_table_full_of_twins_passes():
     X, y = rng.integers(0, 2, (900, 2)).astype(float), rng.integers(0, 3, 900).astype(float)
     every = prints(X, y)
     refuse_overlap(every[600:], every[:600])
+
+
+@pytest.mark.parametrize(("kinds", "known", "new"), [(30, 60, 30), (100, 100, 150), (1000, 600, 200)])
+def test_independent_rows_of_few_kinds_are_hardly_ever_refused(kinds, known, new):
+    rng, refused, sets = np.random.default_rng(0), 0, 500
+    for _ in range(sets):
+        rows = rng.integers(0, kinds, known + new).astype(np.uint64)
+        refused += count_overlap(rows[known:], rows[:known]) > Twins.among(rows[:known]).most(new)
+    assert refused <= binom.isf(1e-6, sets, 0.01)
+
+
+def test_training_rows_are_refused_where_others_have_twins_too():
+    rng = np.random.default_rng(0)
+    rows = rng.integers(0, 1000, 600).astype(np.uint64)
+    with pytest.raises(OverlapError):
+        refuse_overlap(rows[:200], rows)
 
 
 def test_splits_of_real_tables_pass(data_dir):

@@ -24,7 +24,7 @@ from guardband.calibration.counted import CountedSummary
 from guardband.calibration.rule import Rule
 from guardband.calibration.summary import Summary
 from guardband.data.entities import Entities
-from guardband.data.fingerprint import Prints, allowed_overlap, count_overlap, fingerprints, overlap_with_sample
+from guardband.data.fingerprint import Prints, Twins, count_overlap, fingerprints, overlap_with_sample
 from guardband.data.labelled_rows import column_target
 from guardband.data.reference import Reference
 from guardband.data.table import Column, Table, numbers_from, take_rows
@@ -160,7 +160,7 @@ class Evidence:
             _target=target,
             risk=calibrated.rule.promised_risk,
             used_before=max(used_before, seen),
-            used_by_chance=allowed_overlap(len(prints), used, by_chance=together is None and known is None),
+            used_by_chance=Twins.among(used, by_chance=together is None and known is None).most(len(prints)),
             doubts=fitted.doubts,
             keys=frozenset(belonging.keys),
             X=X,
@@ -212,7 +212,7 @@ class Evidence:
             _target=Target(None, None, None),
             risk=risk,
             used_before=shared,
-            used_by_chance=allowed_overlap(len(prints), calibration_prints),
+            used_by_chance=Twins.among(calibration_prints).most(len(prints)),
         )
 
     @property

@@ -18,7 +18,7 @@ from guardband.bands.boxes import Boxes
 from guardband.bands.certificate import Certificate
 from guardband.bands.promise import Part
 from guardband.data.entities import Entities
-from guardband.data.fingerprint import allowed_overlap, count_overlap, fingerprints
+from guardband.data.fingerprint import Twins, count_overlap, fingerprints
 from guardband.data.several_targets import key_of, read_targets
 from guardband.data.table import take_rows
 from guardband.words import level_name, percent, plain
@@ -103,7 +103,7 @@ class SeveralEvidence:
             calibrated.certificate,
             drawn_from,
             max(count_overlap(prints, used), seen),
-            allowed_overlap(len(prints), used, by_chance=together is None and fitted.training_entities is None),
+            Twins.among(used, by_chance=together is None and fitted.training_entities is None).most(len(prints)),
             fitted.doubts,
         )
 

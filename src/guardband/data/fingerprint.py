@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 from contextlib import suppress
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
@@ -22,6 +23,9 @@ MOST_OVERLAP = 0.05
 
 Genuine twins are common: 3 to 5% of the concrete data's calibration rows have one among the training rows.
 """
+
+DEVIATIONS = 3.0
+"""So many standard deviations of chance are allowed for: much in a small table that has few different rows."""
 
 MOST_TWINS = 3
 """So many rows that are found in a sample say nothing."""
@@ -75,18 +79,24 @@ def overlap_with_sample(prints: Prints, sample: Prints) -> int:
     return round(found / len(own) * len(prints)) if found > MOST_TWINS else 0
 
 
-def allowed_overlap(n: int, known: Prints, by_chance: bool = True) -> int:
-    """Return how many of n rows may have an equal one among known rows: as often as these have, and a little more.
+@dataclass(frozen=True)
+class Twins:
+    """How often new rows equal a known row by chance: as a ``share`` of the ``known`` rows equals another of them."""
 
-    Known rows that are not equal ``by_chance``, since they were repeated or belong together, say nothing of new ones.
-    """
-    return math.ceil(overlap_share(known, by_chance) * n)
+    share: float
+    known: int
 
+    @classmethod
+    def among(cls, known: Prints, by_chance: bool = True) -> Twins:
+        """Return it for known rows, whose equal ones say nothing of new rows unless they are equal ``by_chance``."""
+        _, inverse, counts = np.unique(known, return_inverse=True, return_counts=True)
+        return cls(float((counts[inverse] > 1).mean()) if len(known) and by_chance else 0.0, len(known))
 
-def overlap_share(known: Prints, by_chance: bool = True) -> float:
-    """Return the same as a share."""
-    _, inverse, counts = np.unique(known, return_inverse=True, return_counts=True)
-    return (float((counts[inverse] > 1).mean()) if len(known) and by_chance else 0.0) + MOST_OVERLAP
+    def most(self, n: int) -> int:
+        """Return how many of n rows may equal a known one: the share, what chance adds to it, and a little more."""
+        # Equal rows among the known come in pairs at least, so that their share varies twice as much.
+        variance = self.share * (1 - self.share) * (1 / max(n, 1) + 2 / max(self.known, 1))
+        return math.ceil((self.share + DEVIATIONS * math.sqrt(variance) + MOST_OVERLAP) * n)
 
 
 def refuse_overlap(
@@ -99,9 +109,9 @@ def refuse_overlap(
     """Raise if more rows stand among the training rows than twins explain; ``names`` says what the two are.
 
     If the rows are independent, a calibration row has a twin among the training rows about as often as a
-    training row has: only what exceeds that share by more than ``MOST_OVERLAP`` tells of a leak.
+    training row has: only what exceeds that share by more than chance and ``MOST_OVERLAP`` tells of a leak.
     """
-    allowed = allowed_overlap(len(prints), training, by_chance)
+    allowed = Twins.among(training, by_chance).most(len(prints))
     found = count_overlap(prints, training)
     if found > allowed:
         raise OverlapError(

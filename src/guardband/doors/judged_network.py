@@ -17,7 +17,7 @@ from guardband.audit.target_view import of_rows
 from guardband.bands.boxes import Boxes
 from guardband.bands.intervals import Intervals, intervals_of
 from guardband.bands.predicted import Context
-from guardband.data.fingerprint import allowed_overlap, count_overlap
+from guardband.data.fingerprint import Twins, count_overlap
 from guardband.data.labelled_rows import column_target
 from guardband.data.several_targets import read_targets
 from guardband.data.table import Column, Table
@@ -108,7 +108,7 @@ def _several(guarded: GuardedNetwork, x: Inputs, y: Any, group: Any, time: Any, 
         certificate,
         None,
         count_overlap(prints[complete], used),
-        allowed_overlap(len(complete), used),
+        Twins.among(used).most(len(complete)),
         (),
     )
 

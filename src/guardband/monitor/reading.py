@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
@@ -16,7 +15,7 @@ from guardband.bands.intervals import Intervals, intervals_of
 from guardband.bands.promise import DISTINCT_ROW
 from guardband.calibration.calibrated import Calibrated
 from guardband.data.entities import Entities, entities_of_labels
-from guardband.data.fingerprint import input_prints, overlap_share, with_target
+from guardband.data.fingerprint import Twins, input_prints, with_target
 from guardband.data.table import Column, Table, as_array, column_named, numbers_from, read_table
 from guardband.exceptions import OverlapError
 from guardband.monitor.cells import ColumnCells, codes_of
@@ -105,25 +104,24 @@ class Reader:
             raise ValueError("These intervals come with another promise. Pass those of the model that is monitored.")
 
     @cached_property
-    def _used(self) -> tuple[KeySet, float]:
-        """Fingerprints of the rows that made the model, and which share of new rows may equal one of them."""
+    def _used(self) -> tuple[KeySet, Twins]:
+        """Fingerprints of the rows that made the model, and how often new rows may equal one of them."""
         if self.model is None:
-            return KeySet(), 1.0
+            return KeySet(), Twins.among(np.empty(0, dtype=np.uint64))
         fitted = self.model.fitted_
         every = np.concatenate([fitted.training_prints, fitted.calibration_prints])
         distinct = np.unique(every)
-        return KeySet(distinct, np.zeros(len(distinct), dtype=np.int64)), overlap_share(
-            every, by_chance=fitted.training_entities is None
-        )
+        twins = Twins.among(every, by_chance=fitted.training_entities is None)
+        return KeySet(distinct, np.zeros(len(distinct), dtype=np.int64)), twins
 
     def count_used(self, rows: PredictedRows, y: Array, before: int, judged: int) -> int:
         """Return how many rows equal one that made the model; raise if, with those before, that is beyond chance.
 
         ``before`` counts such rows among the ``judged`` ones.
         """
-        used, share = self._used
+        used, twins = self._used
         found = int(used.has(with_target(rows.prints, y)).sum())
-        if before + found > math.ceil(share * (judged + len(y))):
+        if before + found > twins.most(judged + len(y)):
             raise OverlapError(
                 f"{found:,} of {len(y):,} rows are among those that trained or calibrated the model. {NEW_ROWS}"
             )

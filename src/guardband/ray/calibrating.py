@@ -12,7 +12,7 @@ import numpy as np
 
 from guardband.calibration.counted import CountedSummary, Remembered
 from guardband.calibration.summary import Array, Summary
-from guardband.data.fingerprint import Prints, allowed_overlap, count_overlap, repeats_in_words, smallest_prints
+from guardband.data.fingerprint import Prints, Twins, count_overlap, repeats_in_words, smallest_prints
 from guardband.doors.bands import BandCalibrator
 from guardband.doors.table_model import TableModel
 from guardband.exceptions import MissingTargetWarning, OverlapError, RepeatedRowsWarning, warn
@@ -172,7 +172,7 @@ class _Calibration:
             words = f"{missing:,} of {missing + self.n:,} rows are left out because their target y is missing."
             warn(f"{words} Fill it in if you know it.", MissingTargetWarning)
         shared = sum(own.known for own in self.told)
-        allowed = allowed_overlap(self.n, self.asked.training_prints, self.asked.by_chance)
+        allowed = Twins.among(self.asked.training_prints, self.asked.by_chance).most(self.n)
         if shared > allowed:
             raise OverlapError(
                 f"{shared:,} of {self.n:,} calibration rows also occur in the training rows. Natural duplicates "

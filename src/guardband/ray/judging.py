@@ -12,7 +12,7 @@ from guardband.audit.counts import Tally, judged
 from guardband.audit.drift import Drift
 from guardband.audit.evidence import Evidence
 from guardband.audit.verdict import used_rows
-from guardband.data.fingerprint import overlap_share
+from guardband.data.fingerprint import Twins
 from guardband.ray.cluster import Failed, Shared, connect, in_order, task, workers
 from guardband.ray.pieces import Reader, name_of, names_of, pieces_of, source_of
 from guardband.ray.scoring import kinds_of_any
@@ -72,8 +72,8 @@ def audit(
             total = own if total is None else total + own
     if total is None:
         raise ValueError(f"The target {target!r} is missing in every row. Fill it in.")
-    by_chance = overlap_share(fitted.used_prints, fitted.training_entities is None)
-    used = used_rows(total.used, total.n, int(by_chance * total.n) + 1)
+    by_chance = Twins.among(fitted.used_prints, fitted.training_entities is None)
+    used = used_rows(total.used, total.n, by_chance.most(total.n))
     found = judged(promise, total, used, fitted.doubts, significance)
     notes = (COUNTS_ONLY, *(f"guardband left out {name}, which it could not read." for name in skipped))
     return Audit(
