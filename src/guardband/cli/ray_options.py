@@ -36,8 +36,8 @@ KeepScores = Annotated[
         "--keep-scores",
         metavar="N",
         min=1,
-        help="With --ray: with more calibration rows than this, the file keeps the thresholds of its levels only, and "
-        "cannot be asked for other levels.",
+        help="With --ray: how many calibration scores the file keeps. With more rows, it keeps the thresholds of its "
+        "own levels only.",
         show_default="1,048,576",
         rich_help_panel=OUTPUT,
     ),
@@ -48,8 +48,7 @@ MemoryLimit = Annotated[
         "--memory-limit",
         metavar="GIB",
         min=0,
-        help="With --ray: how many GiB of rows one process may hold. If the rows need more, all workers train together "
-        "and none holds them all.",
+        help="With --ray: how many GiB of rows one process may hold. If they need more, all workers train together.",
         show_default="half of the memory",
         rich_help_panel=TRAINING,
     ),

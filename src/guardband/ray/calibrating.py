@@ -86,7 +86,7 @@ def calibrate(
         A fitted model, or a rule that was calibrated on a few rows of a table, from which it knows its columns. It does
         not change.
     data : str, sequence of str or ray.data.Dataset
-        Paths or patterns such as "in/*.parquet" of calibration rows that did not train the model, or a dataset.
+        Paths or patterns such as ``"in/*.parquet"`` of calibration rows that did not train the model, or a dataset.
     target : str
         The column of true values. Rows without one are left out.
     keep_scores : int, default 2**20

@@ -54,7 +54,7 @@ def fit(
     Parameters
     ----------
     data : str, sequence of str or ray.data.Dataset
-        Paths or patterns such as "in/*.parquet", or a dataset.
+        Paths or patterns such as ``"in/*.parquet"``, or a dataset.
     target : str
         The column to predict. Rows without a value are left out.
     columns : sequence of str, default None

@@ -50,7 +50,7 @@ def predict(
     model : IntervalRegressor or BandCalibrator
         The calibrated model.
     data : str, sequence of str or ray.data.Dataset
-        Paths or patterns such as "in/*.parquet" of new rows, or a dataset.
+        Paths or patterns such as ``"in/*.parquet"`` of new rows, or a dataset.
     confidence_level : float or sequence of float, default None
         Other levels than the model's own.
 
