@@ -120,7 +120,7 @@ def _catboost(x1: pd.DataFrame, y1: np.ndarray) -> Predictor:
     from catboost import CatBoostRegressor
 
     def read(x: pd.DataFrame) -> pd.DataFrame:
-        return x.astype(dict.fromkeys(x.select_dtypes("category").columns, str))
+        return x.assign(**{c: x[c].astype(object).fillna("unknown") for c in x.select_dtypes("category").columns})
 
     loss = f"MultiQuantile:alpha={','.join(map(str, LEVELS))}"
     text = list(x1.select_dtypes("category").columns)
