@@ -9,7 +9,7 @@ import torch
 
 import guardband as gb
 from guardband.data.asking import answered
-from guardband.data.codes import DateCode, LongTailCode, NumberCode, RobustCode
+from guardband.data.codes import MOST_INDEXED, DateCode, LongTailCode, NumberCode, RobustCode
 from guardband.data.encoder import TableEncoder, asks_code
 from guardband.data.table import read_table
 from guardband.data.turns import YEAR, turned
@@ -64,7 +64,8 @@ def test_an_encoder_with_dates_and_indices_is_written_and_read():
     assert encoder.encode(table).shape == (300, 5 + 1 + 2 + 1)
     (size,) = encoder.sizes
     indices = encoder.encode(table)[:, -1]
-    assert set(indices[[299, 298]]) == {0.0}
+    new = read_table(frame().assign(shop="never seen"))
+    assert set(encoder.encode(new)[:, -1]) == {0.0}
     assert indices.max() == size - 1 == indices[5]
     assert TableEncoder.learn(table, robust=False).sizes == ()
 
@@ -101,12 +102,20 @@ def test_numbers_with_a_long_tail_are_there_twice():
     assert TableEncoder.learn(table, robust=False).width == 3
 
 
-def test_categories_with_too_few_rows_have_no_index():
-    cells = [f"{i // 3}" for i in range(330)] + ["once", "twice", "twice"]
+@pytest.mark.parametrize(
+    ("cells", "told_apart"), [([f"{i}" for i in range(150)], 0), ([*map(str, range(150)), "7"], 150)]
+)
+def test_categories_have_an_index_if_any_occurs_twice(cells, told_apart):
+    (column,) = read_table(pd.DataFrame({"c": [f"c{cell}" for cell in cells]})).columns
+    assert len(answered(asks_code("category", robust=True), column).categories) == told_apart
+
+
+def test_of_very_many_categories_the_most_frequent_have_an_index():
+    cells = [f"c{i}" for i in range(MOST_INDEXED + 5)] + ["c3", f"c{MOST_INDEXED + 1}"]
     (column,) = read_table(pd.DataFrame({"c": cells})).columns
     code = answered(asks_code("category", robust=True), column)
-    assert len(code.categories) == 110
-    assert not {"once", "twice"} & set(code.categories)
+    assert len(code.categories) == MOST_INDEXED
+    assert {"c3", f"c{MOST_INDEXED + 1}"} < set(code.categories)
 
 
 def test_the_network_outside_python_reads_dates_and_indices_alike():

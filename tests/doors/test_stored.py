@@ -32,6 +32,8 @@ BRANCH |= {"may_miss": False, "left": {"group": 0, "branch": None}, "right": {"g
 SCALE = {"center": 0.0, "scale": 1.0, "origin": 0.0, "unit": None, "least": 0.0, "most": 0.0}
 NUMBER = {"code": "number", "center": 0.0, "scale": 1.0, "fill": 0.0, "marks_missing": False, "kind": "number"}
 
+BAD_DESCRIPTIONS = [[[0, 1, 2]] * 2, [[0, 1, 2]] * 4, [[0, 1]] * 3, [[0, 1, 2, 0]] * 3, [[0, 1, 4]] * 3]
+
 
 MOST_CATEGORIES = CATEGORIES | {
     "categories": [str(i) for i in range(MOST_KEPT)],
@@ -50,6 +52,7 @@ def many(n, value="a"):
         ("Finite", [MAX, -MAX, 0, 0.5], ["1e400", "-1e400", '"1"', "NaN"]),
         ("Positive", [LEAST, MAX], [0, -1.0, "1e400"]),
         ("NotNegative", [0, LEAST, MAX], [-LEAST, "1e400"]),
+        ("Robust", [-3, 3.0, 0], [-3.001, 3.001, "NaN"]),
         ("Share", [0, 0.999, 1 - 2**-53], [1, -LEAST]),
         ("Count", [0, 2**53], [-1, 2**53 + 1, 0.5]),
         ("Width", [1, 2**31], [0, 2**31 + 1]),
@@ -81,6 +84,8 @@ def many(n, value="a"):
         ("Groups", [[GROUP], {"branches": [BRANCH]}], [[]]),
         ("NumberEntries", [NUMBER], [NUMBER | {"scale": 0}, NUMBER | {"kind": "category"}]),
         ("CategoryEntries", [{"categories": ["a", "b"]}, {"categories": []}], [{"categories": ["a", "a"]}]),
+        ("DescribedEntries", [{"code": "target", "categories": ["a"], "values": [[0, 1, -3]] * 3}], []),
+        ("DescribedEntries", [], [{"code": "target", "categories": ["a"], "values": own} for own in BAD_DESCRIPTIONS]),
         ("NoEntries", [{"code": "none", "categories": []}], [{"code": "none", "categories": ["a"]}]),
         ("DateEntries", [{"code": "date", "parts": [["day", NUMBER]] * n} for n in (1, 4)], []),
         ("DateEntries", [], [{"code": "date", "parts": [["day", NUMBER]] * n} for n in (0, 5)]),

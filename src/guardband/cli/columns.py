@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from guardband.cli.console import cell, table
 from guardband.cli.labelled import Labelled, kinds_of
-from guardband.data.codes import FEWEST_ROWS, MOST_INDEXED, MOST_ONE_HOT
+from guardband.data.codes import MOST_INDEXED, MOST_ONE_HOT
 from guardband.data.kinds import Kind
 from guardband.words import listed
 
@@ -40,7 +40,7 @@ class ColumnView:
     @property
     def is_crowded(self) -> bool:
         """Whether there are so many categories that not all are told apart."""
-        return self.kind == "category" and self.distinct > MOST_ONE_HOT
+        return self.kind == "category" and self.distinct > MOST_INDEXED
 
     @property
     def read_as(self) -> str:
@@ -100,8 +100,8 @@ def crowded_in_words(views: list[ColumnView]) -> str | None:
         return None
     verb = "has" if len(crowded) == 1 else "have"
     return (
-        f"{listed(crowded)} {verb} many categories. guardband treats those with fewer than {FEWEST_ROWS} training "
-        f"rows, and those beyond the {MOST_INDEXED:,} most frequent, as one. Leave columns out with --drop."
+        f"{listed(crowded)} {verb} more than {MOST_INDEXED:,} categories. guardband tells the most frequent ones apart "
+        "and treats all others as one. Leave columns out with --drop."
     )
 
 

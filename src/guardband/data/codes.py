@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,8 +27,8 @@ from guardband.data.turns import YEAR, turned
 Array = NDArray[np.float64]
 
 MOST_ONE_HOT = 100
-MOST_INDEXED, FEWEST_ROWS = 10_000, 3
-"""Categories of a column with many: at most so many, each with at least so many training rows."""
+MOST_INDEXED = 10_000
+"""Categories that are told apart in a column with many, the most frequent ones."""
 FURTHEST = 1e6
 MOST_RANGES = 3
 QUARTERS = (0.25, 0.5, 0.75)
@@ -172,6 +173,13 @@ class Categories:
         return np.array([index.get(cell, -1.0) for cell in categories_from(column)])
 
 
+def most_frequent(counts: Counter[str | None], most: int = MOST_INDEXED) -> tuple[str, ...]:
+    """Return the most frequent categories in the order of the alphabet."""
+    present = {cell: n for cell, n in counts.items() if cell is not None}
+    frequent = sorted(present, key=lambda cell: (-present[cell], cell))[:most]
+    return tuple(sorted(frequent))
+
+
 @dataclass(frozen=True)
 class OneHotCode(Categories):
     """One column per frequent category of the training rows, one for their rare ones, one for missing values.
@@ -185,9 +193,8 @@ class OneHotCode(Categories):
     @classmethod
     def of(cls, counts: Counter[str | None]) -> OneHotCode:
         """Return the code for categories that occur so often."""
-        some_missing, present = counts[None] > 0, {cell: n for cell, n in counts.items() if cell is not None}
-        frequent = sorted(present, key=lambda cell: (-present[cell], cell))[:MOST_ONE_HOT]
-        return cls(tuple(sorted(frequent)), len(present) > len(frequent), some_missing)
+        frequent, some_missing = most_frequent(counts, MOST_ONE_HOT), counts[None] > 0
+        return cls(frequent, len(counts) - some_missing > len(frequent), some_missing)
 
     @property
     def width(self) -> int:
@@ -210,7 +217,7 @@ class OneHotCode(Categories):
 class IndexCode(Categories):
     """The index of a category, for a network that learns a vector for each; for columns with many.
 
-    Index 0 is for rare and unknown ones, the last for missing values.
+    Index 0 is for unknown ones, and those beyond so many, the last for missing values.
     """
 
     width: ClassVar[int] = 1
@@ -222,14 +229,38 @@ class IndexCode(Categories):
 
     @classmethod
     def of(cls, counts: Counter[str | None]) -> IndexCode:
-        """Return the code for categories that occur so often."""
-        often = {cell: n for cell, n in counts.items() if cell is not None and n >= FEWEST_ROWS}
-        frequent = sorted(often, key=lambda cell: (-often[cell], cell))
-        return cls(tuple(sorted(frequent[:MOST_INDEXED])))
+        """Return the code for categories that occur so often; without any if each occurs once."""
+        some_repeat = any(n > 1 for cell, n in counts.items() if cell is not None)
+        return cls(most_frequent(counts) if some_repeat else ())
 
     def encode(self, values: Any, xp: Any = np) -> Any:
         """Return ``(n, 1)``: single precision holds indices exactly."""
         return _single(xp.where(xp.isnan(values), self.size - 1, values + 1)[:, None], xp)
+
+
+@dataclass(frozen=True)
+class TargetCode(Categories):
+    """What the target is like in a category, as robust numbers; for columns with many.
+
+    ``values`` are the numbers of each category, then of missing values, then of categories that are not among them.
+    """
+
+    values: tuple[tuple[float, ...], ...]
+    marks_missing: ClassVar[bool] = True
+    numbers: ClassVar[int] = 3
+    width: ClassVar[int] = 3
+
+    def encode(self, values: Any, xp: Any = np) -> Any:
+        """Return ``(n, 3)``."""
+        missing = len(self.categories)
+        place = xp.where(xp.isnan(values), missing, xp.where(values < 0, missing + 1, values))
+        if xp is np:
+            return self._table[place.astype(np.intp)]
+        return xp.from_numpy(self._table).to(values.device)[place.long()]
+
+    @cached_property
+    def _table(self) -> NDArray[np.float32]:
+        return np.array(self.values, dtype=np.float32)
 
 
 @dataclass(frozen=True)
@@ -293,12 +324,13 @@ def _quiet(xp: Any) -> AbstractContextManager[Any]:
     return np.errstate(over="ignore") if xp is np else nullcontext()
 
 
-Code = NumberCode | LongTailCode | OneHotCode | IndexCode | NoCode | DateCode
-CODES: dict[str, type[NumberCode] | type[OneHotCode] | type[IndexCode] | type[NoCode]] = {
+Code = NumberCode | LongTailCode | OneHotCode | IndexCode | TargetCode | NoCode | DateCode
+CODES: dict[str, type[NumberCode] | type[OneHotCode] | type[IndexCode] | type[TargetCode] | type[NoCode]] = {
     "number": NumberCode,
     "robust": RobustCode,
     "one-hot": OneHotCode,
     "index": IndexCode,
+    "target": TargetCode,
     "none": NoCode,
 }
 
@@ -316,7 +348,7 @@ def code_to_dict(code: Code) -> dict[str, Any]:
 
 def code_from_dict(entries: Mapping[str, Any]) -> Code:
     """Return the code that ``code_to_dict`` described."""
-    own: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in entries.items()}
+    own: dict[str, Any] = {name: _frozen(v) for name, v in entries.items()}
     name = own.pop("code")
     if name == "date":
         return DateCode(tuple((turn, code_from_dict(part)) for turn, part in own["parts"]))  # type: ignore[misc]
@@ -324,6 +356,10 @@ def code_from_dict(entries: Mapping[str, Any]) -> Code:
         parts = {part: code_from_dict(own[part]) for part in ("plain", "logarithm")}
         return LongTailCode(**own | parts)
     return CODES[name](**own)
+
+
+def _frozen(entry: Any) -> Any:
+    return tuple(map(_frozen, entry)) if isinstance(entry, list) else entry
 
 
 # ------------------------------------------------------------------------------------------------ measures

@@ -22,6 +22,7 @@ from guardband.data.unlike import Seen
 from guardband.doors.fitted import Fitted
 from guardband.doors.progress import FitProgress
 from guardband.exceptions import DependentRowsWarning, warn
+from guardband.learning.category_trial import Trial
 from guardband.learning.crossed import Crossed
 from guardband.learning.dependence import Suspects
 from guardband.learning.learn import learn
@@ -104,7 +105,9 @@ def _learnt(
     does not train: then the networks of one fold have fewer rows.
     """
     count = n - n // len(sets)  # not how many rows of a fold can train: that depends on its targets
-    base = options.architecture_for(count)
+    base, recipe = options.architecture_for(count), options.recipe_for(count)
+    trial = Trial(options, base, recipe, progress)
+    sets = [trial.better(own, deadline.share(1 / len(sets))) for own in sets]
     shapes = [(base.for_table(own.encoder), *own.x.shape) for own in sets]
     learned: dict[int, Learned] = {}
     different = list(dict.fromkeys(shapes))
@@ -114,7 +117,7 @@ def _learnt(
             [sets[j] for j in which],
             options.specs,
             shape[0],
-            options.recipe_for(count),
+            recipe,
             options.effort,
             device=options.device,
             progress=progress,

@@ -29,6 +29,7 @@ from guardband.doors.groups import NO_GROUPS, AnyGroups, GroupOptions, grouped, 
 from guardband.doors.progress import FitProgress
 from guardband.doors.training_set import TrainingSet
 from guardband.exceptions import DependentRowsWarning, warn
+from guardband.learning.category_trial import Trial
 from guardband.learning.choice import sharpest
 from guardband.learning.dependence import MOST_ERRORS, doubts_of
 from guardband.learning.learn import MOST_HELD_OUT, Trainer, learn
@@ -107,13 +108,14 @@ def _trained(
     known_to_belong = belonging.split_by is not None or (given.entities is not None and given.entities.rule is None)
     with FitProgress(params["verbose"], deadline.left) as progress:
         training = TrainingSet.of(given, d1, seed, options.architecture, target, keys, not known_to_belong)
-        rows, together = training.rows, training.entities
-        shape = options.architecture_for(training.n).for_table(rows.encoder)
+        shape, recipe = options.architecture_for(training.n), options.recipe_for(training.n)
+        rows = Trial(options, shape, recipe, progress).better(training.rows, deadline)
+        training, together = replace(training, rows=rows), training.entities
         (learned,) = learn(
             [rows],
             options.specs,
-            shape,
-            options.recipe_for(training.n),
+            shape.for_table(rows.encoder),
+            recipe,
             options.effort,
             device=options.device,
             progress=progress,
@@ -153,7 +155,7 @@ def _trained(
             doubts=doubts,
             seen=training.seen,
             grouping=grouping,
-            source=kept_source(rows.x),
+            source=kept_source(rows.x if rows.as_new is None else rows.as_new),
             trained_until=_last(given, d1) if params["split_by_time"] else None,
             placement=_placement(options, learned, training),
         )

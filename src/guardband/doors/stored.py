@@ -14,6 +14,7 @@ from msgspec import Meta, MsgspecError, Struct, to_builtins
 from msgspec.json import decode
 
 from guardband.calibration.cross import FOLDS
+from guardband.data.codes import MOST_RANGES
 from guardband.data.grouping import BINS
 from guardband.data.reference import CELLS, KNOTS, MOST_KEPT
 
@@ -28,6 +29,7 @@ MOST_TARGETS = 1000
 Finite = Annotated[float, Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
 Positive = Annotated[float, Meta(gt=0, le=sys.float_info.max)]
 NotNegative = Annotated[float, Meta(ge=0, le=sys.float_info.max)]
+Robust = Annotated[float, Meta(ge=-MOST_RANGES, le=MOST_RANGES)]
 Share = Annotated[float, Meta(ge=0, lt=1)]
 Count = Annotated[int, Meta(ge=0, le=2**53)]
 Width = Annotated[int, Meta(ge=1, le=2**31)]
@@ -231,6 +233,17 @@ class IndexEntries(CategoryEntries, tag="index", tag_field="code"):
     """An ``IndexCode``."""
 
 
+class DescribedEntries(CategoryEntries, tag="target", tag_field="code"):
+    """A ``TargetCode``."""
+
+    values: list[tuple[Robust, Robust, Robust]]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.values) != len(self.categories) + 2:
+            raise ValueError("Every category has numbers, and so have missing and unknown ones")
+
+
 class NoEntries(Stored, tag="none", tag_field="code"):
     """A ``NoCode``."""
 
@@ -250,7 +263,14 @@ class TableEncoderEntries(Stored, tag="table", tag_field="encoder"):
     """A ``TableEncoder``."""
 
     codes: list[
-        NumberEntries | RobustEntries | LongTailEntries | OneHotEntries | IndexEntries | NoEntries | DateEntries
+        NumberEntries
+        | RobustEntries
+        | LongTailEntries
+        | OneHotEntries
+        | IndexEntries
+        | DescribedEntries
+        | NoEntries
+        | DateEntries
     ]
 
 

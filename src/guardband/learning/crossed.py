@@ -45,5 +45,5 @@ class Crossed:
     @property
     def choices(self) -> str:
         """What was chosen on the training rows of each fold, in words."""
-        own = self.each[0].choices
-        return f"{own}, in each of {len(self.each):,} folds" if own else ""
+        every = " or ".join(dict.fromkeys(own.choices for own in self.each if own.choices))
+        return f"{every}, in each of {len(self.each):,} folds" if every else ""

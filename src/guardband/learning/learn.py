@@ -278,7 +278,7 @@ class _Fleet:
             trained.losses[own],
             tuple(dead[own].tolist()),
             left_out if folds else None,
-            f"the epochs of {self.effort.copies} copies" if folds else "",
+            ", ".join(filter(None, (f"the epochs of {self.effort.copies} copies" if folds else "", rows.choice))),
         )
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from guardband.data.absurd import absurd, warn_of_absurd
+from guardband.data.category_targets import describe
 from guardband.data.encoder import Encoder, PlainNumbers, TableEncoder
 from guardband.data.several_targets import SeveralTargets, without_absurd
 from guardband.data.table import Table
@@ -25,7 +26,8 @@ class TrainingRows:
     With q targets y is ``(S, n, q)``, NaN where one is missing.
 
     ``kept`` are their positions among the training rows: those with an absurd target are left out. Rows with the same
-    number in ``entity``, ``(n,)``, belong together.
+    number in ``entity``, ``(n,)``, belong together. ``described`` are the same rows with many categories described by
+    the target; ``as_new`` are rows as they would be encoded if they were new, where training rows are not.
     """
 
     encoder: Encoder
@@ -36,6 +38,10 @@ class TrainingRows:
     seed: int
     kept: NDArray[np.intp]
     entity: NDArray[np.intp] | None = None
+    described: TrainingRows | None = None
+    as_new: NDArray[np.float32] | None = None
+    choice: str = ""
+    """What was chosen on these rows before, in words."""
 
     @classmethod
     def of(
@@ -69,4 +75,11 @@ class TrainingRows:
             encoder = TableEncoder.learn(table, architecture.tabular, keys)
         target = target.learn(y)
         apart = None if entity is None or len(np.unique(entity)) < 2 else entity
-        return cls(encoder, target, encoder.encode(table), target.to_learn(y), weight, seed, kept, apart)
+        own = cls(encoder, target, encoder.encode(table), target.to_learn(y), weight, seed, kept, apart)
+        if not isinstance(encoder, TableEncoder) or y.ndim > 1:
+            return own
+        found = describe(encoder, table, y, seed, weight, apart)
+        if found is None:
+            return own
+        encoder, x, as_new = found
+        return replace(own, described=replace(own, encoder=encoder, x=x, as_new=as_new))

@@ -1,0 +1,90 @@
+"""Which way of reading many categories is better, by training rows alone; and models of either kind are whole."""
+
+import numpy as np
+import onnxruntime
+import pandas as pd
+import pytest
+
+import guardband as gb
+from guardband.data.table import read_table
+
+PLACES = 250
+
+
+def rare(each, seed=0):
+    """Categories with a few rows each and a level of their own: vectors see too few rows of each."""
+    rng = np.random.default_rng(seed)
+    level, place = 3 * np.random.default_rng(5).standard_normal(PLACES), np.repeat(np.arange(PLACES), each)
+    n = len(place)
+    rows = pd.DataFrame({"place": [f"p{i}" for i in place], "x": rng.standard_normal(n)})
+    return rows, level[place] + 0.3 * rng.standard_normal(n)
+
+
+def turning(n=1500):
+    """Categories that say which way another column counts: the target is alike in all of them."""
+    rng = np.random.default_rng(0)
+    place, x = rng.integers(110, size=n), rng.standard_normal(n)
+    return pd.DataFrame({"place": [f"p{i}" for i in place], "x": x}), 3 * x * np.sign(place - 54.5)
+
+
+def fitted(rows, y, **given):
+    given = {"preset": "fast", "hidden": (16,), "max_epochs": 6, "split_by": [], "random_state": 0} | given
+    return gb.IntervalRegressor(**given).fit(rows, y)
+
+
+@pytest.fixture(scope="module")
+def of_rare():
+    return fitted(*rare(4), calibration_size=None).calibrate(*rare(2, seed=1))
+
+
+def test_rare_categories_are_described_by_the_target(of_rare):
+    assert "categories described by the target" in of_rare.fitted_.learned.choices
+    assert of_rare.fitted_.learned.architecture.sizes == ()
+    rows, y = rare(3, seed=2)
+    length = gb.metrics.mean_length(y, of_rare.predict_interval(rows))
+    assert length < 0.5 * np.ptp(np.quantile(y, [0.05, 0.95]))
+
+
+def test_a_target_with_a_long_tail_has_a_trial_too():
+    rows, y = rare(4)
+    learned = fitted(rows, np.exp(y)).fitted_.learned
+    assert len(learned.target.scales) == 2
+    assert "categor" in learned.choices
+
+
+def test_categories_that_interact_have_vectors():
+    model = fitted(*turning(), max_epochs=25)
+    assert "a vector for each category" in model.fitted_.learned.choices
+    assert len(model.fitted_.learned.architecture.sizes) == 1
+
+
+def test_a_described_model_is_saved_and_exported(of_rare, tmp_path):
+    rows, _ = rare(1, seed=3)
+    bands = of_rare.predict_interval(rows)
+    of_rare.save(tmp_path / "m.gband")
+    again = gb.load(tmp_path / "m.gband").predict_interval(rows)
+    np.testing.assert_array_equal(again.lower, bands.lower)
+    network = of_rare.as_network()
+    np.testing.assert_allclose(network(network.rows(rows))[:, 0], bands.lower, rtol=1e-4, atol=1e-4)
+    gb.export_onnx(of_rare, rows[:4], tmp_path / "m.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
+    (given,) = session.get_inputs()
+    lower, _, upper = session.run(None, {given.name: network.rows(rows).numpy()})
+    np.testing.assert_allclose(lower, bands.lower, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(upper, bands.upper, rtol=1e-4, atol=1e-4)
+
+
+def test_without_rows_to_hold_out_there_is_no_trial():
+    learned = fitted(*rare(4), epochs=2).fitted_.learned
+    assert learned.choices == ""
+    assert len(learned.architecture.sizes) == 1
+
+
+def test_folds_of_cross_validation_choose_each_for_itself():
+    model = fitted(*rare(4), calibration="cv+", folds=2)
+    assert all("categor" in own.choices for own in model.fitted_.learned.each)
+
+
+def test_for_another_population_training_rows_are_read_as_new_ones(of_rare):
+    rows, _ = rare(4)
+    np.testing.assert_array_equal(of_rare.fitted_.source, of_rare.fitted_.learned.encoder.encode(read_table(rows)))
