@@ -378,6 +378,16 @@ def test_the_verdict_on_counts_is_that_on_all_rows(options, fitted, whole, tmp_p
         np.testing.assert_allclose(found.mean_width, wanted.mean_width, rtol=1e-12)
 
 
+def test_rows_without_a_true_value_are_told_of_in_an_audit(model, tmp_path):
+    rows = table(300, 30)
+    y = np.where(np.arange(300) % 10, rows["y"], np.nan)
+    parquet.write_table(rows.set_column(3, "y", pa.array(y, from_pandas=True)), tmp_path / "0.parquet")
+    parquet.write_table(rows.set_column(3, "y", pa.nulls(300, pa.float64())), tmp_path / "1.parquet")
+    with pytest.warns(MissingTargetWarning, match="330 of 600 rows"):
+        found = gb.ray.audit(model, str(tmp_path / "*.parquet"), target="y")
+    assert found.levels[0].n == 270
+
+
 @pytest.mark.parametrize("keep_scores", [100, 1 << 20])
 def test_rows_that_calibrated_the_model_cannot_judge_it(keep_scores, fitted, files, tmp_path):
     own = gb.ray.calibrate(fitted(), files, target="y", keep_scores=keep_scores)
