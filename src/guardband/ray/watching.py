@@ -117,7 +117,7 @@ def update(
     """Let a monitor judge the rows of many files, in their order, and return what became of them.
 
     Workers predict the rows. What the monitor finds is what it finds on one machine, to the bit. This process holds the
-    intervals of all rows, but not the rows: about 100 bytes of each, and 2 for each column.
+    intervals of all rows, but not the rows: about 420 bytes of each if there are 20 columns.
 
     Parameters
     ----------
