@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import threading
 import time
 import warnings
 from dataclasses import asdict, dataclass
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from large_table import Watch
-from processes import seconds
+from processes import TICKS, family
 from pyarrow import parquet
 from throughput import calibrate, make, predict, start
 
@@ -64,12 +65,39 @@ class Run:
     training: float = 0.0
 
 
+class Clock(threading.Thread):
+    """Adds up seconds of processors of this process and of all below it, also of those that end meanwhile."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self._seen: dict[int, float] = {}
+        self._lock = threading.Lock()
+
+    def run(self) -> None:
+        """Look twice a second."""
+        while True:
+            self.seconds()
+            time.sleep(0.5)
+
+    def seconds(self) -> float:
+        """Return the seconds so far."""
+        with self._lock:
+            for process in family():
+                try:
+                    numbers = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+                except OSError:
+                    continue
+                self._seen[process] = sum(map(int, numbers[11:13])) / TICKS
+            return sum(self._seen.values())
+
+
 class Traffic:
     """Counts what the driver gets, what it puts, and what training takes."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
         import ray
 
+        self._clock = clock
         self.told = self.sent = 0
         self.training = 0.0
         self._ray, self._kept = ray, (ray.get, ray.put, streamed.train_together)
@@ -87,9 +115,9 @@ class Traffic:
             return put(value, **more)
 
         def training(*given: Any) -> Any:
-            before = seconds()
+            before = self._clock.seconds()
             out = train(*given)
-            self.training += seconds() - before
+            self.training += self._clock.seconds() - before
             return out
 
         self._ray.get, self._ray.put, streamed.train_together = getting, putting, training
@@ -132,28 +160,28 @@ def stored(folder: Path) -> float:
     return (sum(own.nbytes for own in block.values()) + prints.nbytes) / len(prints)
 
 
-def measured(name: str, folder: Path, pattern: str) -> Run:
+def measured(name: str, folder: Path, pattern: str, clock: Clock) -> Run:
     """Return what one phase took on the files of a pattern."""
     run = {"predict": predict, "calibrate": calibrate, "fit": fit}[name]
     counts = [parquet.read_metadata(path).num_rows for path in (folder / "in").glob(pattern)]
-    used, own = seconds(), time.process_time()
-    with Traffic() as traffic:
+    used, own = clock.seconds(), time.thread_time()
+    with Traffic(clock) as traffic:
         run(folder, 2, pattern)
     return Run(
         sum(counts),
         len(counts),
-        seconds() - used,
-        time.process_time() - own,
+        clock.seconds() - used,
+        time.thread_time() - own,
         traffic.told,
         traffic.sent,
         traffic.training,
     )
 
 
-def memory(name: str, folder: Path, pattern: str) -> int:
+def memory(name: str, folder: Path, pattern: str, clock: Clock) -> int:
     """Return the most memory of a worker for itself alone, in MiB. Looking at it takes time of the driver."""
     with Watch() as watch:
-        measured(name, folder, pattern)
+        measured(name, folder, pattern, clock)
     return max(most for kind, most in watch.alone.items() if kind.startswith("ray::_") or "RayTrainWorker" in kind)
 
 
@@ -199,10 +227,12 @@ def main() -> None:
     asked = parser.parse_args()
     make(asked.o, asked.rows)
     start(2)
+    clock = Clock()
+    clock.start()
     out = json.loads(asked.results.read_text()) if asked.results.exists() else {}
     for name in asked.only.split(","):
-        most = memory(name, asked.o, asked.sizes[0])  # workers also start, and load what they need
-        runs = [measured(name, asked.o, pattern) for pattern in asked.sizes]
+        most = memory(name, asked.o, asked.sizes[0], clock)  # workers also start, and load what they need
+        runs = [measured(name, asked.o, pattern, clock) for pattern in asked.sizes]
         own, between = constants(*runs) | {"worker, MiB for itself alone": most}, 0.0
         if name == "calibrate":
             own["object store, bytes a row"] = stored(asked.o)
