@@ -57,7 +57,7 @@ def write(folder, rows, parts):
 def files(tmp_path_factory):
     """Return the pattern of files that hold the rows in another order, and rows without a target beside them."""
     some, others = WITHOUT_TARGET.slice(0, 25), WITHOUT_TARGET.slice(25)
-    mixed = pa.concat_tables([ROWS, some.select(ROWS.column_names)]).take(np.random.default_rng(1).permutation(N + 25))
+    mixed = pa.concat_tables([ROWS, some]).take(np.random.default_rng(1).permutation(N + 25))
     pattern = write(tmp_path_factory.mktemp("fit") / "in", mixed.select(COLUMNS), 3)
     parquet.write_table(others.select(COLUMNS), pattern.replace("*", "3"))
     return pattern
@@ -102,7 +102,7 @@ def test_a_fit_of_gathered_rows_is_that_of_one_machine_in_any_order_of_rows_and_
 
 
 def test_rows_without_a_target_are_counted_as_on_one_machine():
-    whole = pa.concat_tables([ROWS, WITHOUT_TARGET.select(ROWS.column_names)])
+    whole = pa.concat_tables([ROWS, WITHOUT_TARGET])
     X, y = whole.select(FEATURES), np.array(whole["y"].to_pandas())
     with pytest.warns(MissingTargetWarning, match=MISSING):
         assert LabelledRows.of(X, read_table(X), y).n == N
