@@ -15,7 +15,7 @@ import time
 import numpy as np
 from processes import Peak
 
-import guardband.calibration.radix as radix
+import guardband.data.order_statistics as order_statistics
 from guardband.bands.levels import Levels
 from guardband.calibration.cut import MarginalCut
 from guardband.ray.cluster import in_order, task
@@ -58,13 +58,13 @@ def main() -> None:
         logging_level=40,
     )
     sent = []
-    together = radix.Question.together
+    together = order_statistics.Digits.together
 
     def watched(self, answers):
         sent.extend(answer.nbytes for answer in answers)
         return together(self, answers)
 
-    radix.Question.together = watched
+    order_statistics.Digits.together = watched
     with Peak() as peak:
         began = time.monotonic()
         run = task(drawn, returns=2)

@@ -1,10 +1,11 @@
-"""A table many times larger than the memory that a process may fill with it: fitted and calibrated on Ray.
+"""A table many times larger than the memory that a process may fill with it: fitted, calibrated and scored on Ray.
 
-    python benchmarks/ray/large_table.py --gib 1 --limit-mib 250
+    python benchmarks/ray/large_table.py --gib 4 --limit-mib 1024
 
-Parquet files of random numbers, a long tail, dates and categories are written, and fitted by two workers. While that
-goes on, the memory of every process is read ten times a second: what it has for itself alone (its resident set less
-what it shares), and how much that is beyond a worker that has only loaded guardband.
+Parquet files of random numbers, a long tail, dates and categories are written, and two workers fit a model, which is
+calibrated on a tenth of the rows, and predicts all into a folder. While that goes on, the memory of every
+process is read ten times a second: its largest resident set as the kernel counts it (VmHWM, with all that it shares),
+what it has for itself alone, and how much that is beyond a worker that has only loaded guardband.
 """
 
 import argparse
@@ -30,6 +31,10 @@ def write(folder, gib, seed=0):
     size = rows = number = 0
     weights = np.random.default_rng(seed).standard_normal(NUMBERS)
     while size < gib * 2**30:
+        path = Path(folder) / f"part-{number:04d}.parquet"
+        if path.exists():
+            size, rows, number = size + path.stat().st_size, rows + ROWS_A_FILE, number + 1
+            continue
         random = np.random.default_rng([seed, number])
         x = random.standard_normal((ROWS_A_FILE, NUMBERS))
         tail, shop = np.exp(3 * random.standard_normal(ROWS_A_FILE)), random.integers(0, 300, ROWS_A_FILE)
@@ -41,17 +46,16 @@ def write(folder, gib, seed=0):
             "shop": pa.array(shop.astype(str)),
             "y": x @ weights + np.log(tail) + shop % 7 + noise,
         }
-        path = Path(folder) / f"part-{number:04d}.parquet"
         pq.write_table(pa.table(columns), path, row_group_size=1 << 16)
         size, rows, number = size + path.stat().st_size, rows + ROWS_A_FILE, number + 1
     return size, rows
 
 
 class Watch:
-    """The most memory that each process of this one's family had for itself alone, in MiB."""
+    """The most memory of each process of this one's family, in MiB: for itself alone, and its largest resident set."""
 
     def __init__(self):
-        self.most = {}
+        self.alone, self.resident = {}, {}
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._look, daemon=True)
 
@@ -69,12 +73,28 @@ class Watch:
             for process in [own, *own.children(recursive=True)]:
                 try:
                     about = process.memory_info()
-                    kind = "driver" if process == own else process.cmdline()[0]
-                except (psutil.Error, IndexError):
+                    kind = "driver" if process == own else process.cmdline()[0].split("(")[0]
+                    status = Path(f"/proc/{process.pid}/status").read_text()
+                except (psutil.Error, OSError, IndexError):
                     continue
                 if kind == "driver" or kind.startswith("ray::"):
-                    key = process.pid, kind.split("(")[0]
-                    self.most[key] = max(self.most.get(key, 0), (about.rss - about.shared) / MIB)
+                    highest = int(status.split("VmHWM:")[1].split()[0]) / 1024
+                    self.alone[kind] = max(self.alone.get(kind, 0), round((about.rss - about.shared) / MIB))
+                    self.resident[kind] = max(self.resident.get(kind, 0), round(highest))
+
+
+def score(model, pattern, out):
+    """Predict files into a folder."""
+    from guardband.cli.predict_ray import PartWriter
+    from guardband.cli.stated_columns import NOTHING_MORE
+    from guardband.cli.stream import Inputs
+    from guardband.ray.scoring import score_files
+    from guardband.ray.sources import Files
+
+    files = Files.of(pattern)
+    write = PartWriter(model, Inputs.of(model, files.like), None, False, NOTHING_MORE, False, ".parquet")
+    score_files(files, out, write, ".parquet", {})
+    return sum(pq.read_metadata(path).num_rows for path in out.glob("*.parquet"))
 
 
 def loaded():
@@ -112,33 +132,36 @@ def main():
             logging_level="ERROR",
         )
         empty = ray.get(ray.remote(num_cpus=1)(loaded).remote())
-        started = time.monotonic()
+        seconds, pattern = {}, f"{folder}/part-*.parquet"
         with Watch() as watch:
+            began = time.monotonic()
             model = gb.ray.fit(
-                f"{folder}/*.parquet",
+                pattern,
                 target="y",
                 memory_limit=int(asked.limit_mib * MIB),
                 preset="fast",
                 max_epochs=asked.max_epochs,
                 random_state=0,
             )
-        seconds = time.monotonic() - started
+            seconds["fit and calibrate"] = round(time.monotonic() - began)
+            with tempfile.TemporaryDirectory(dir=folder) as out:
+                began = time.monotonic()
+                scored = score(model, pattern, Path(out))
+                seconds["score"] = round(time.monotonic() - began)
         ray.shutdown()
-    workers = {}
-    for (_, kind), most in watch.most.items():
-        workers[kind] = max(workers.get(kind, 0), round(most))
-    driver = workers.pop("driver")
+    workers = {kind: most for kind, most in watch.alone.items() if kind != "driver"}
     print(
         json.dumps(
             {
                 "files_mib": round(size / MIB),
                 "rows": rows,
+                "scored": scored,
                 "limit_mib": asked.limit_mib,
                 "loaded_mib": round(empty),
                 "most_beyond_loading_mib": round(max(workers.values()) - empty),
-                "most_mib": workers,
-                "driver_mib": driver,
-                "seconds": round(seconds),
+                "alone_mib": watch.alone,
+                "resident_mib": watch.resident,
+                "seconds": seconds,
                 "epochs": model.fitted_.learned.epochs,
                 "certificate": str(model.certificate_).splitlines()[1],
             },

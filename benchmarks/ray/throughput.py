@@ -130,6 +130,10 @@ def main() -> None:
             "processor": [round(own[1], 1) for own in each],
             "driver MB": max(own[2] for own in each),
             "rows a second": round(asked.rows / statistics.median(own[0] for own in each)),
+            "times no workers, wall and processor": [
+                [round(own[i] / bare[i], 2) for i in (0, 1)]
+                for own, bare in zip(each, found[f"{name.split(',')[0]}, no workers"], strict=True)
+            ],
         }
         for name, each in found.items()
     }

@@ -31,6 +31,8 @@ SERVING = ("onnx", "onnxruntime")
 def save_model(model: IntervalRegressor | GuardedNetwork, path: str | Path, *, example: Any, **settings: Any) -> None:
     """Write a calibrated model as an MLflow model in a new folder.
 
+    A table's model of one level takes another one as the parameter ``confidence_level`` of MLflow's ``predict``.
+
     Parameters
     ----------
     model : IntervalRegressor or GuardedNetwork
@@ -84,11 +86,12 @@ class _Pyfunc:
         self._network = ServedGraph(folder) if found == [GRAPH] else None
 
     def predict(self, model_input: Any, params: Any = None) -> Any:
-        """Return point, lower and upper of each row."""
+        """Return point, lower and upper of each row; ``params`` may name a table's ``confidence_level``."""
         import pandas as pd
 
         if self._table is not None:
-            return self._table.predict_interval(model_input).to_pandas()
+            level = None if params is None else params.get("confidence_level")
+            return self._table.predict_interval(model_input, confidence_level=level).to_pandas()
         assert self._network is not None
         rows = model_input.to_numpy() if isinstance(model_input, pd.DataFrame) else np.asarray(model_input)
         lower, point, upper = self._network(rows)
@@ -121,7 +124,9 @@ def _ready(
         raise TypeError(f"An IntervalRegressor or a calibrated network can be saved, found {type(model).__name__}.")
     serving = SERVING if isinstance(model, GuardedNetwork) else ()
     needed = [f"torch=={torch.__version__.split('+')[0]}", *(f"{name}=={version(name)}" for name in serving)]
-    signature = mlflow.models.infer_signature(example, _load_pyfunc(str(data)).predict(example))
+    level = certificate.confidence_level
+    params = {"confidence_level": level} if isinstance(model, IntervalRegressor) and isinstance(level, float) else None
+    signature = mlflow.models.infer_signature(example, _load_pyfunc(str(data)).predict(example), params)
     return mlflow, {
         "loader_module": "guardband.mlflow",
         "data_path": str(data),

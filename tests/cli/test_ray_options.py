@@ -22,6 +22,11 @@ def no_ray(monkeypatch):
         (("predict", "MODEL", "TABLE", "--ray", "local"), "Name files, and a folder with -o OUT/"),
         (("predict", "MODEL", "TABLE", "-o", "TABLE", "--ray", "local"), "cannot be a folder"),
         (("audit", "MODEL", "TABLE", "--ray", "local", "--all"), "--all needs the rows themselves"),
+        (
+            ("monitor", "MODEL", "TABLE", "--state", "s", "--ray", "local", "--split-by", "a"),
+            "--split-by needs the rows",
+        ),
+        (("monitor", "MODEL", "TABLE", "--state", "s", "--ray", "local", "--recalibrate", "b"), "--recalibrate needs"),
     ],
 )
 def test_what_cannot_be_is_refused(command, small_model, arguments, said):

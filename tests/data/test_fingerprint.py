@@ -5,6 +5,7 @@ from scipy.stats import binom
 
 from guardband.data.fingerprint import (
     Twins,
+    are_among,
     count_overlap,
     fingerprints,
     overlap_with_sample,
@@ -121,3 +122,13 @@ def test_the_smallest_fingerprints_know_used_rows_again_in_any_order():
     half = np.concatenate([used[:2500], new[:2500]])
     assert 2000 < overlap_with_sample(half, sample) < 3000
     assert overlap_with_sample(new, sample[:0]) == 0
+
+
+@pytest.mark.parametrize("known", [0, 1, 50, 5000])
+@pytest.mark.parametrize("new", [0, 1, 200])
+def test_known_rows_are_found_whether_they_are_in_order_or_not(known, new):
+    rng = np.random.default_rng(0)
+    rows, own = (rng.integers(0, 4000, size, dtype=np.uint64) for size in (known, new))
+    own[: new // 4] = np.uint64(2**64 - 1)
+    for held in (rows, np.sort(rows)):
+        np.testing.assert_array_equal(are_among(own, held), [value in set(held.tolist()) for value in own.tolist()])

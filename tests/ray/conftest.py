@@ -1,6 +1,7 @@
 """One small Ray for all tests of this folder: three processes, and little memory for what they share."""
 
 import logging
+import os
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ def cluster():
     ray = pytest.importorskip("ray", reason="needs the extra ray")
     from guardband.ray.cluster import connect
 
+    os.environ.setdefault("RAY_worker_niceness", "0")  # else all that runs beside the tests goes first
     quiet = {"include_dashboard": False, "log_to_driver": False, "logging_level": logging.ERROR}
     ray.init(address="local", num_cpus=PROCESSES, object_store_memory=MEMORY, **quiet)
     connect()

@@ -14,7 +14,9 @@ from pyarrow import parquet
 
 import guardband as gb
 from guardband.data.hash_split import HashSplit
+from guardband.data.labelled_rows import LabelledRows
 from guardband.data.table import read_table
+from guardband.exceptions import MissingTargetWarning
 from guardband.experiments.reproduce.cells import Cell
 from guardband.experiments.reproduce.folder import Folder
 from guardband.experiments.reproduce.run import run
@@ -39,6 +41,9 @@ FEATURES = ["a", "b", "letter"]
 N, SEED = 1500, QUICK["random_state"]
 OPTIONS = {name: value for name, value in QUICK.items() if name != "verbose"}
 ROWS = table(N, 0).drop_columns(["id"])
+COLUMNS = ["y", "letter", "b", "a"]
+WITHOUT_TARGET = ROWS.slice(0, 75).drop_columns(["y"]).append_column("y", pa.nulls(75, pa.float64()))
+MISSING = "75 of 1,575 rows are left out because their target y is missing"
 
 
 def write(folder, rows, parts):
@@ -50,9 +55,12 @@ def write(folder, rows, parts):
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    """Return the pattern of files that hold the rows in another order, and the columns too."""
-    mixed = ROWS.take(np.random.default_rng(1).permutation(N)).select(["y", "letter", "b", "a"])
-    return write(tmp_path_factory.mktemp("fit") / "in", mixed, 3)
+    """Return the pattern of files that hold the rows in another order, and rows without a target beside them."""
+    some, others = WITHOUT_TARGET.slice(0, 25), WITHOUT_TARGET.slice(25)
+    mixed = pa.concat_tables([ROWS, some]).take(np.random.default_rng(1).permutation(N + 25))
+    pattern = write(tmp_path_factory.mktemp("fit") / "in", mixed.select(COLUMNS), 3)
+    parquet.write_table(others.select(COLUMNS), pattern.replace("*", "3"))
+    return pattern
 
 
 @pytest.fixture(scope="module")
@@ -83,13 +91,21 @@ def same_networks(one, other):
 
 
 def test_a_fit_of_gathered_rows_is_that_of_one_machine_in_any_order_of_rows_and_files(files, alone, tmp_path):
-    one = gb.ray.fit(files, target="y", columns=FEATURES, **OPTIONS)
+    with pytest.warns(MissingTargetWarning, match=MISSING):
+        one = gb.ray.fit(files, target="y", columns=FEATURES, **OPTIONS)
     assert one.fitted_.learned.encoder == alone.fitted_.learned.encoder
     assert one.fitted_.learned.target == alone.fitted_.learned.target
     np.testing.assert_array_equal(one.fitted_.training_prints, alone.fitted_.training_prints)
     np.testing.assert_array_equal(one.fitted_.calibration_prints, alone.fitted_.calibration_prints)
     same_networks(one, alone)
     assert "Rows were split by a hash of each row with the seed 0" in str(one.certificate_)
+
+
+def test_rows_without_a_target_are_counted_as_on_one_machine():
+    whole = pa.concat_tables([ROWS, WITHOUT_TARGET])
+    X, y = whole.select(FEATURES), np.array(whole["y"].to_pandas())
+    with pytest.warns(MissingTargetWarning, match=MISSING):
+        assert LabelledRows.of(X, read_table(X), y).n == N
 
 
 class Fatal(torch.nn.Module):
@@ -161,7 +177,9 @@ def test_what_passes_learn_is_what_one_machine_learns(files, parts):
     options = FitOptions.of(gb.IntervalRegressor(**QUICK).get_params(deep=False))
     X, y = columns(parts[0])
     one = TrainingRows.of(read_table(X), y, None, 0, options.architecture, options.target.decided(y))
-    found = survey(source, rows, *count(source, rows, options.target), robust=True)
+    with pytest.warns(MissingTargetWarning, match=MISSING):
+        counted, target = count(source, rows, options.target)
+    found = survey(source, rows, counted, target, robust=True)
     assert found.encoder == one.encoder
     for own, other in zip(found.target.scales, one.target.scales, strict=True):
         one_way, other_way = ([value or 0.0 for value in astuple(scale)] for scale in (own, other))

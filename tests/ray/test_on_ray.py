@@ -14,9 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
+from safetensors import safe_open
 
 import guardband as gb
 from guardband.cli.predict_ray import PartWriter
+from guardband.cli.process import main
 from guardband.cli.stated_columns import NOTHING_MORE
 from guardband.cli.stream import Inputs, predict_into
 from guardband.data.damage import UnreadableError
@@ -378,6 +380,16 @@ def test_the_verdict_on_counts_is_that_on_all_rows(options, fitted, whole, tmp_p
         np.testing.assert_allclose(found.mean_width, wanted.mean_width, rtol=1e-12)
 
 
+def test_rows_without_a_true_value_are_told_of_in_an_audit(model, tmp_path):
+    rows = table(300, 30)
+    y = np.where(np.arange(300) % 10, rows["y"], np.nan)
+    parquet.write_table(rows.set_column(3, "y", pa.array(y, from_pandas=True)), tmp_path / "0.parquet")
+    parquet.write_table(rows.set_column(3, "y", pa.nulls(300, pa.float64())), tmp_path / "1.parquet")
+    with pytest.warns(MissingTargetWarning, match="330 of 600 rows"):
+        found = gb.ray.audit(model, str(tmp_path / "*.parquet"), target="y")
+    assert found.levels[0].n == 270
+
+
 @pytest.mark.parametrize("keep_scores", [100, 1 << 20])
 def test_rows_that_calibrated_the_model_cannot_judge_it(keep_scores, fitted, files, tmp_path):
     own = gb.ray.calibrate(fitted(), files, target="y", keep_scores=keep_scores)
@@ -386,3 +398,77 @@ def test_rows_that_calibrated_the_model_cannot_judge_it(keep_scores, fitted, fil
         assert gb.ray.audit(model, files, target="y").verdict == "cannot judge"
         assert model.audit(frame(rows := table(*SEED_OF_LAST)), np.array(rows["y"])).verdict == "cannot judge"
         assert model.audit(frame(rows := table(3000, 77)), np.array(rows["y"])).verdict == "consistent"
+
+
+# ------------------------------------------------------------------------------------------- monitor
+
+
+@pytest.fixture(scope="module")
+def later(tmp_path_factory):
+    """Return the pattern of three files of later rows, some without a true value, and these rows."""
+    folder, parts = tmp_path_factory.mktemp("later"), []
+    for i, n in enumerate((700, 1, 500)):
+        rows, rng = table(n, 40 + i), np.random.default_rng(i)
+        y = np.where(rng.random(n) < 0.1, np.nan, rows["y"].to_numpy() * 1.2)
+        day = np.datetime64("2026-01-01") + rng.integers(0, 300, n).astype("timedelta64[D]")
+        rows = rows.set_column(3, "y", pa.array(y, from_pandas=True)).append_column("day", pa.array(day))
+        parts.append(rows.set_column(4, "id", pa.array(1000 * i + np.arange(n))))
+        parquet.write_table(parts[-1], folder / f"{i}.parquet")
+    return str(folder / "*.parquet"), pa.concat_tables(parts)
+
+
+def held(state):
+    """Return what a state says, with the checksum of its arrays."""
+    with safe_open(state, "np") as file:
+        return file.metadata()
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("named", [{}, {"time": "day"}, {"key": "id", "time": "day"}])
+def test_a_monitor_finds_what_it_finds_on_one_machine_to_the_bit(grouped, named, model, fitted, whole, later, tmp_path):
+    model = on_one_machine(fitted(guarantee="pac", groups="letter"), whole) if grouped else model
+    pattern, rows = later
+    table = rows.to_pandas()
+    one, many = gb.Monitor(model), gb.Monitor(model)
+    there = gb.ray.update(many, pattern, target="y", **named)
+    own = {{"key": "keys"}.get(name, name): table[column] for name, column in named.items()}
+    here = one.update(table["y"], X=frame(rows), whole_table=True, **own)
+    assert (there, there.order.tolist()) == (here, here.order.tolist())
+    for monitor, place in ((one, tmp_path / "one"), (many, tmp_path / "many")):
+        monitor.save(place)
+    assert held(tmp_path / "one") == held(tmp_path / "many")
+    again = gb.ray.update(many, pattern, target="y", **named)
+    assert (again.counted, again.skipped) == (0, here.counted)
+
+
+def test_what_a_monitor_cannot_take_is_said_in_one_sentence(model, later, tmp_path):
+    pattern, rows = later
+    monitor = gb.Monitor(model)
+    for options, words in (
+        ({"target": "z"}, "There is no column 'z'"),
+        ({"target": "y", "time": "letter"}, "'letter' of times must hold numbers or dates"),
+        ({"target": "y", "key": "letter"}, "Each row needs a key of its own"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            gb.ray.update(monitor, pattern, **options)
+    for name in ("0", "1"):
+        parquet.write_table(rows.slice(0, 5), tmp_path / f"{name}.parquet")
+    with pytest.raises(ValueError, match="'id' stands in several files"):
+        gb.ray.update(monitor, str(tmp_path / "*.parquet"), target="y", key="id")
+    assert monitor.rows == 0
+
+
+def test_the_command_leaves_the_same_state_with_and_without_ray(model, later, tmp_path, monkeypatch):
+    _, rows = later
+    model.save(tmp_path / "m.guardband")
+    for i in range(2):
+        csv.write_csv(rows.slice(600 * i, 600), tmp_path / f"{i}.csv")
+    states = tmp_path / "one.monitor", tmp_path / "many.monitor"
+    for state, more in zip(states, ([], ["--ray", "auto"]), strict=True):
+        options = ["--state", state, "--target", "y", "--key", "id", "--time", "day", "--quiet", *more]
+        files = [tmp_path / "m.guardband", tmp_path / "0.csv", tmp_path / "1.csv"]
+        monkeypatch.setattr("sys.argv", ["guardband", "monitor", *map(str, [*files, *options])])
+        with pytest.raises(SystemExit) as end:
+            main()
+        assert end.value.code in (None, 0, 1)
+    assert held(states[0]) == held(states[1])

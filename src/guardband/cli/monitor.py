@@ -12,6 +12,7 @@ from guardband.cli.exit_codes import BROKEN, DONE
 from guardband.cli.help import DATA, OUTPUT, PROMISE
 from guardband.cli.options import TABLES, Device, Json, ModelPath, Quiet, SheetName, Trusted
 from guardband.cli.paths import need_model_first, need_writable, page_of_state
+from guardband.cli.ray_options import OnRay, need_ray
 
 STATE = ".monitor"
 
@@ -101,6 +102,7 @@ def monitor(
             rich_help_panel=OUTPUT,
         ),
     ] = None,
+    ray: OnRay = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -137,9 +139,19 @@ def monitor(
         raise ValueError(
             f"--significance must lie strictly between 0 and 1, found {significance}. Use a number such as 0.01."
         )
-    disk = open_tables(paths, sheet)
+    need_ray(ray, skip_corrupt=False)
+    if ray is not None:
+        odd = {"--recalibrate": recalibrate, "--split-by": split_by, "--sheet": sheet}
+        name = next((name for name, own in odd.items() if own), None)
+        if name is not None:
+            raise ValueError(f"{name} needs the rows in one process. Remove {name}, or give the command without --ray.")
+        from guardband.ray.sources import Files
+
+        files = Files.of(paths)
+    disk = files.like if ray is not None else open_tables(paths, sheet)
     with speaker.loading("Loading PyTorch"):
         from guardband.cli.model_columns import load_for_tables
+        from guardband.cli.monitor_ray import update_on_ray
         from guardband.cli.monitor_steps import need_something, next_model, open_state, roles_of, write_all
         from guardband.cli.monitor_words import tell_monitor
         from guardband.cli.monitored_rows import read_monitored
@@ -150,11 +162,14 @@ def monitor(
         model = load_for_tables(source, device)
     own = open_state(state, model, significance)
     roles = roles_of(model, source, disk, target, key, time, split_by or [])
-    rows = read_monitored(model, disk, roles, speaker)
-    with speaker.doing(f"Judging {rows.n:,} rows"):
-        update = rows.update(own)
-        if recalibrate is None or not own.alarm:
-            need_something(update, own, disk.label)
+    if ray is not None:
+        update = update_on_ray(own, model, files, roles, ray, speaker)
+    else:
+        rows = read_monitored(model, disk, roles, speaker)
+        with speaker.doing(f"Judging {rows.n:,} rows"):
+            update = rows.update(own)
+    if recalibrate is None or not own.alarm:
+        need_something(update, own, disk.label)
     after = None
     if recalibrate is not None and following is not None:
         with speaker.doing("Calibrating on the rows since the change"):

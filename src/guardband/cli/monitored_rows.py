@@ -79,9 +79,14 @@ class MonitoredRows:
 
 def read_monitored(model: Model, disk: DiskTable, roles: Roles, speaker: Speaker) -> MonitoredRows:
     """Return the rows of a table: those that a model predicts, or true values of rows that were predicted before."""
-    _need_column_if(roles.key, "--key", disk)
-    if roles.key is not None and _brings_values_alone(model, disk, roles):
+    if brings_values_alone(model, disk, roles):
         return _read(disk, Roles(roles.target, roles.key), {}, speaker)
+    inputs, keys = need_columns(model, disk, roles)
+    return _read(disk, Roles(roles.target, roles.key, roles.time, keys), inputs.kinds, speaker)
+
+
+def need_columns(model: Model, disk: DiskTable, roles: Roles) -> tuple[Inputs, tuple[str, ...]]:
+    """Return the columns that a model takes and those that say what rows belong to; what is missing is an error."""
     inputs = Inputs.of(model, disk)
     others = [(roles.key, "--key"), (roles.time, "--time")]
     if roles.target in disk.names:
@@ -93,7 +98,7 @@ def read_monitored(model: Model, disk: DiskTable, roles: Roles, speaker: Speaker
     keys = fixed or tuple(columns_in(roles.split_by, disk.names))
     for name in keys:
         need_column(name, disk.names, "--split-by, as when the model was made" if fixed else "--split-by", disk.label)
-    return _read(disk, Roles(roles.target, roles.key, roles.time, keys), inputs.kinds, speaker)
+    return inputs, keys
 
 
 def _need_column_if(name: str | None, option: str, disk: DiskTable) -> None:
@@ -102,8 +107,11 @@ def _need_column_if(name: str | None, option: str, disk: DiskTable) -> None:
         need_column(name, disk.names, option, disk.label)
 
 
-def _brings_values_alone(model: Model, disk: DiskTable, roles: Roles) -> bool:
+def brings_values_alone(model: Model, disk: DiskTable, roles: Roles) -> bool:
     """Return whether a table has keys and true values, and none of the other columns that a model takes."""
+    _need_column_if(roles.key, "--key", disk)
+    if roles.key is None:
+        return False
     names = set(ModelColumns.of(model).names or ()) - {roles.key, roles.time, roles.target}
     return roles.target in disk.names and bool(names) and not names & set(disk.names)
 

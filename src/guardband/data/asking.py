@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guardband.data.exact_sum import ExactSum
-from guardband.data.order_statistics import Array, Interval, Places, keys_of, narrowed
+from guardband.data.order_statistics import Array, Digits, searched
 from guardband.data.table import Column, categories_from, numbers_from
 from guardband.data.turns import turned
 
@@ -74,6 +74,8 @@ class View:
 
 
 PLAIN = View()
+MOST_BYTES_OF_COLUMN = 1 << 16
+"""A worker tells so many bytes at most of the values of a column at some ranks, because columns are asked together."""
 
 
 @dataclass(frozen=True)
@@ -289,7 +291,7 @@ class AskRanks:
         return self.view.of(column)
 
     def added(self, one: Array, other: Array) -> Array:
-        """Return those of both: by passes ``AskPlaces`` is asked instead."""
+        """Return those of both: by passes ``AskDigits`` is asked instead."""
         return np.concatenate([one, other])
 
     def answer(self, part: Array) -> Array:
@@ -299,21 +301,21 @@ class AskRanks:
 
 
 @dataclass(frozen=True)
-class AskPlaces:
-    """Asks where values lie within some intervals: what ``narrowed`` needs to find ranks."""
+class AskDigits:
+    """Asks for the next digits of the values at some ranks, or for few values that may be these."""
 
-    intervals: tuple[Interval, ...]
+    question: Digits
     view: View
 
-    def of(self, column: Column) -> Places:
-        """Return it for some rows."""
-        return Places.of(keys_of(self.view.of(column)), self.intervals)
+    def of(self, column: Column) -> NDArray[np.generic]:
+        """Return the answer of some rows."""
+        return self.question.answer(self.view.of(column))
 
-    def added(self, one: Places, other: Places) -> Places:
-        """Return it for both."""
-        return one + other
+    def added(self, one: NDArray[np.generic], other: NDArray[np.generic]) -> NDArray[np.generic]:
+        """Return the answer of both."""
+        return self.question.together([one, other])
 
-    def answer(self, part: Places) -> Places:
+    def answer(self, part: NDArray[np.generic]) -> NDArray[np.generic]:
         """Return it."""
         return part
 
@@ -419,13 +421,13 @@ def added(questions: Sequence[tuple[int, Question]], parts: Sequence[Sequence[An
 
 
 def _without_memory(asking: Asking[T]) -> Asking[T]:
-    """Ask the same, with places in place of ranks, since no process has all values, and several things side by side."""
+    """Ask the same, with digits in place of ranks, since no process has all values, and several things side by side."""
     try:
         question = next(asking)
         while True:
             reply: Any
             if isinstance(question, AskRanks):
-                reply = yield from _places(question)
+                reply = yield from _at_ranks(question)
             elif isinstance(question, AskMean):
                 reply = yield AskExactMean(question)
             elif isinstance(question, Several):
@@ -449,12 +451,15 @@ def _side_by_side(askings: Sequence[Asking[Any]]) -> Asking[list[Any]]:
     return [own.learnt for own in learners]
 
 
-def _places(question: AskRanks) -> Asking[Array]:
-    spread, few = question.spread, question.off_by * question.spread.values
-    first, last = keys_of(np.array([spread.least, spread.most])).tolist()
-    search = Interval.all(question.ranks, first, last, spread.values)
-    while open_ones := tuple(own for own in search if own.is_open(few)):
-        places = yield AskPlaces(open_ones, question.view)
-        search = [own for own in search if not own.is_open(few)] + narrowed(open_ones, places)
-    found = {rank: value for own in search for rank, value in own.values().items()}
-    return np.array([found[rank] for rank in question.ranks])
+def _at_ranks(question: AskRanks) -> Asking[Array]:
+    """Ask for digits of the values at some ranks."""
+    spread, ranks = question.spread, np.array([question.ranks]) + 1
+    off_by, ends = question.off_by * spread.values, (spread.least, spread.most)
+    search = searched(ranks, np.array([spread.values]), MOST_BYTES_OF_COLUMN, off_by, ends)
+    try:
+        digits = next(search)
+        while True:
+            digits = search.send((yield AskDigits(digits, question.view)))
+    except StopIteration as end:
+        found: Array = end.value[0]
+        return found

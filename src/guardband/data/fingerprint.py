@@ -56,7 +56,17 @@ def column_prints(column: Column) -> Prints:
 
 def count_overlap(prints: Prints, training: Prints) -> int:
     """Return how many rows have an equal row among the training rows."""
-    return int(np.isin(prints, training).sum())
+    return int(are_among(prints, training).sum())
+
+
+def are_among(prints: Prints, known: Prints) -> NDArray[np.bool_]:
+    """Return which rows have an equal row among known ones, which are searched and not sorted if they are in order."""
+    if len(known) <= len(prints) or (known[1:] < known[:-1]).any():
+        return np.isin(prints, known)
+    at = np.searchsorted(known, prints)
+    at[at == len(known)] = 0
+    found: NDArray[np.bool_] = known[at] == prints
+    return found
 
 
 def smallest_prints(prints: Prints, most: int) -> Prints:

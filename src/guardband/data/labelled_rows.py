@@ -24,6 +24,13 @@ Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
 
+def warn_of_missing(missing: int, n: int) -> None:
+    """Warn if some of n rows are left out because they have no target."""
+    if missing:
+        words = f"{missing:,} of {n:,} rows are left out because their target y is missing. Fill it in if you know it."
+        warn(words, MissingTargetWarning)
+
+
 @dataclass(frozen=True, eq=False)
 class LabelledRows:
     """Rows whose target is known. ``X`` is what the user gave, and ``table`` what was read of it.
@@ -68,11 +75,7 @@ class LabelledRows:
             return rows
         if not len(known):
             raise ValueError("The target y is missing in every row: pass rows whose target is known.")
-        warn(
-            f"{missing:,} of {table.n_rows:,} rows are left out because their target y is missing. Fill it in if you "
-            "know it.",
-            MissingTargetWarning,
-        )
+        warn_of_missing(missing, table.n_rows)
         return replace(rows.take(known), X=take_rows(X, known))
 
     def complete(self) -> Rows:

@@ -1,149 +1,232 @@
-"""Order statistics of values that never meet: cells of an interval are counted, then those of the cell that is sought.
+"""Exact order statistics of values that never meet: by the digits of their bits, a few counters at a time.
 
-A finite float64 has a whole number, its key, that is ordered as the floats are. An interval of keys that holds some
-ranks is divided into cells, and the rows of each cell are counted. That narrows it to a cell for each rank, in which
-few values are left after a few passes; these are then kept.
+The bits of a float64, read as a whole number, are in the order of the floats, once those of negative ones are turned
+around. So the k-th smallest is found digit by digit: every worker counts how many of its values have each value of the
+next digit, counters are added, and the sum says which value the k-th smallest has. When few values are left they are
+sent as they are. Nothing is rounded: the result is the same number, to the bit, as a partition of all values.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+Counts = NDArray[np.int64]
 Keys = NDArray[np.uint64]
-
-CELLS, FEWEST_CELLS = 2048, 16
-"""Cells of all intervals of one search in a pass, and the fewest of each: what a worker tells stays below 64 KB."""
-KEPT = 512
-"""An interval with at most so many values gives them all."""
-SIGN, LARGEST = np.uint64(1 << 63), np.uint64(2**64 - 1)
+Codes = NDArray[np.integer]
+BITS = 64
+SIGN = np.uint64(1 << 63)
+MOST_BYTES = 1 << 20
+"""A worker sends so many bytes at most in answer to a question."""
+BYTES_OF_ONE = 16
+"""Values that may still be the wanted ones are sent as they are if they are few, each with the number of its target."""
+FEWEST_BITS = 4
+ROWS_AT_A_TIME = 1 << 16
 
 
 def keys_of(values: Array) -> Keys:
-    """Return the keys of values that are not NaN; both zeros have the same."""
-    bits = (np.ascontiguousarray(values, dtype=np.float64) + 0.0).view(np.uint64)
-    return np.where(bits >= SIGN, ~bits, bits | SIGN)
+    """Return whole numbers in the order of the values, ``(n,) -> (n,)``; both zeros are one.
+
+    >>> keys = keys_of(np.array([-np.inf, -1.5, -0.0, 0.0, 5e-324, 1.0, np.inf]))
+    >>> bool((np.diff(keys.astype(object)) >= 0).all()), bool(keys[2] == keys[3])
+    (True, True)
+    """
+    bits = (np.ascontiguousarray(values, dtype=np.float64) + 0.0).view(np.uint64)  # -0.0 + 0.0 is 0.0
+    negative = bits >= SIGN
+    out: Keys = np.where(negative, ~bits, bits | SIGN)
+    return out
 
 
 def values_of(keys: Keys) -> Array:
-    """Return the values of keys."""
+    """Return the values that ``keys_of`` numbered.
+
+    >>> values_of(keys_of(np.array([-2.5, 0.0, np.inf]))).tolist()
+    [-2.5, 0.0, inf]
+    """
     return np.where(keys >= SIGN, keys ^ SIGN, ~keys).view(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
-class Interval:
-    """Keys from ``first`` to ``last``, of which there are ``count``, ``before`` of them that many smaller ones.
+class Digits:
+    """What is asked of every worker about the values that begin with known bits.
 
-    ``ranks`` are those that lie in it, of all values. ``kept`` are its keys in order, once they are known.
+    Parameters
+    ----------
+    done : int
+        How many bits are known.
+    width : int
+        How many bits more are counted; 0 asks for the values themselves.
+    prefixes : array of shape (P,)
+        The known bits of all targets, each once, in order.
+    target : array of shape (G, P)
+        The number of the target that a group and a prefix make, -1 where nobody asks.
+    targets : int
+        How many targets there are.
     """
 
-    first: int
-    last: int
-    before: int
-    count: int
-    ranks: tuple[int, ...]
-    cells: int = CELLS
-    kept: Keys | None = None
+    done: int
+    width: int
+    prefixes: Keys
+    target: NDArray[np.int64]
+    targets: int
 
-    @classmethod
-    def all(cls, ranks: Sequence[int], first: int, last: int, count: int) -> list[Interval]:
-        """Return the interval of all values."""
-        return [cls(first, last, 0, count, tuple(sorted(set(ranks))))]
+    def answer(self, values: Array, codes: Codes | None = None) -> NDArray[np.generic]:
+        """Return counts ``(T, 2**width)`` of some values; or, of width 0, keys and targets ``(m, 2)``.
 
-    def is_open(self, few: float) -> bool:
-        """Whether its values are still unknown, and more than ``few``."""
-        return self.kept is None and self.first < self.last and self.count > few
+        Parameters
+        ----------
+        values : array of shape (n,)
+            Some values.
+        codes : array of shape (n, J), default None
+            The groups of each row, negative for none. None: all rows are one group.
+        """
+        counts = np.zeros(self.targets << self.width, dtype=np.int64)
+        found: list[Keys] = []
+        columns = [None] if codes is None else list(codes.T)
+        for first in range(0, len(values), ROWS_AT_A_TIME):  # a block stays in the cache
+            rows = slice(first, first + ROWS_AT_A_TIME)
+            keys = keys_of(values[rows])
+            for column in columns:
+                own, target = self._asked(keys, None if column is None else column[rows])
+                if self.width:
+                    digit = own << np.uint64(self.done) >> np.uint64(BITS - self.width)
+                    at = (target << self.width) + digit.astype(np.int64)
+                    counts += np.bincount(at, minlength=len(counts))
+                else:
+                    found.append(np.stack([own, target.astype(np.uint64)], axis=1))
+        if self.width:
+            return counts.reshape(self.targets, 1 << self.width)
+        return np.concatenate(found) if found else np.empty((0, 2), dtype=np.uint64)
 
-    @property
-    def gives_all(self) -> bool:
-        """Whether its values are few enough to be kept."""
-        return self.count <= KEPT
+    def together(self, answers: Sequence[NDArray[np.generic]]) -> NDArray[np.generic]:
+        """Return the answer of several workers as one."""
+        out: NDArray[np.generic] = np.sum(answers, axis=0) if self.width else np.concatenate(answers)
+        return out
 
-    def edges(self) -> Keys:
-        """Return the last key of each cell."""
-        width = -(-(self.last - self.first + 1) // self.cells)
-        # No key of a finite number is so large that this overflows.
-        ends = np.uint64(self.first - 1) + np.uint64(width) * np.arange(1, self.cells + 1, dtype=np.uint64)
-        edges: Keys = np.minimum(ends, np.uint64(self.last))
-        return edges
-
-    def values(self) -> dict[int, float]:
-        """Return the value of each rank, or the least that its interval can hold if that was not narrowed further."""
-        if self.kept is None:
-            return dict.fromkeys(self.ranks, float(values_of(np.array([self.first], dtype=np.uint64))[0]))
-        known = values_of(self.kept)
-        return {rank: float(known[rank - self.before]) for rank in self.ranks}
-
-
-@dataclass(frozen=True, eq=False)
-class Cells:
-    """How many values lie in each cell of an interval, and the first and the last key there."""
-
-    counts: NDArray[np.int64]
-    first: Keys
-    last: Keys
-
-    @classmethod
-    def of(cls, keys: Keys, own: Interval) -> Cells:
-        """Return it for keys in order."""
-        start = int(np.searchsorted(keys, np.uint64(own.first)))
-        ends = start + np.searchsorted(keys[start:], own.edges(), side="right")
-        counts = np.diff(ends, prepend=start)
-        some = np.flatnonzero(counts)
-        first, last = np.full(len(ends), LARGEST), np.zeros(len(ends), dtype=np.uint64)
-        first[some], last[some] = keys[ends[some] - counts[some]], keys[ends[some] - 1]
-        return cls(counts.astype(np.int64), first, last)
-
-    def __add__(self, other: Cells) -> Cells:
-        first, last = np.minimum(self.first, other.first), np.maximum(self.last, other.last)
-        return Cells(self.counts + other.counts, first, last)
+    def _asked(self, keys: Keys, column: Codes | None) -> tuple[Keys, NDArray[np.int64]]:
+        """Return the keys that somebody asks for, and for which target."""
+        if self.done:
+            top = keys >> np.uint64(BITS - self.done)
+            at = np.searchsorted(self.prefixes, top)
+            at[at == len(self.prefixes)] = 0
+            is_asked = self.prefixes[at] == top
+        else:
+            at, is_asked = np.zeros(len(keys), dtype=np.intp), np.ones(len(keys), dtype=bool)
+        if column is not None:
+            is_asked &= column >= 0
+        rows = np.flatnonzero(is_asked)
+        group = 0 if column is None else column[rows]
+        target = self.target[group, at[rows]]
+        known = np.flatnonzero(target >= 0)
+        return keys[rows[known]], target[known]
 
 
-@dataclass(frozen=True, eq=False)
-class Places:
-    """For each interval what lies in its cells, or all its keys."""
-
-    each: tuple[Cells | Keys, ...]
-
-    @classmethod
-    def of(cls, keys: Keys, intervals: Sequence[Interval]) -> Places:
-        """Return it for some values."""
-        keys = np.sort(keys)
-        return cls(tuple(_inside(keys, own) if own.gives_all else Cells.of(keys, own) for own in intervals))
-
-    def __add__(self, other: Places) -> Places:
-        return Places(tuple(_added(one, more) for one, more in zip(self.each, other.each, strict=True)))
+Answer = NDArray[np.generic]
+Ask = Callable[[Digits], Answer]
+"""Sends a question to all workers, and returns their answers as one."""
 
 
-def _inside(keys: Keys, own: Interval) -> Keys:
-    return keys[np.searchsorted(keys, np.uint64(own.first)) : np.searchsorted(keys, np.uint64(own.last), side="right")]
+def order_statistics(ranks: Counts, number: Counts, ask: Ask) -> Array:
+    """Return the k-th smallest values of each group, infinite where there are fewer, ``(G, L), (G,) -> (G, L)``.
+
+    >>> values = np.array([3.0, 1.0, np.inf, 2.0])
+    >>> order_statistics(np.array([[1, 3, 5]]), np.array([4]), lambda question: question.answer(values)).tolist()
+    [[1.0, 3.0, inf]]
+    """
+    search = searched(ranks, number)
+    try:
+        question = next(search)
+        while True:
+            question = search.send(ask(question))
+    except StopIteration as end:
+        found: Array = end.value
+        return found
 
 
-def _added(one: Cells | Keys, other: Any) -> Cells | Keys:
-    return one + other if isinstance(one, Cells) else np.concatenate([one, other])
+def searched(
+    ranks: Counts,
+    number: Counts,
+    most_bytes: int = MOST_BYTES,
+    off_by: float = 0.0,
+    ends: tuple[float, float] = (-np.inf, np.inf),
+) -> Generator[Digits, Answer, Array]:
+    """Yield questions, take their answers, and return the k-th smallest values, ``(G, L), (G,) -> (G, L)``.
+
+    Parameters
+    ----------
+    ranks : array of shape (G, L)
+        The ranks k of each group, from 1.
+    number : array of shape (G,)
+        How many values each group has.
+    most_bytes : int, default 2**20
+        How large an answer may be.
+    off_by : float, default 0.0
+        By how many ranks a result may be off.
+    ends : tuple of float, default (-infinity, infinity)
+        Numbers between which all values lie.
+    """
+    out = np.full(ranks.shape, np.inf)
+    wanted = [(g, int(k)) for g, own in enumerate(ranks) for k in np.unique(own) if 1 <= k <= number[g]]
+    most = most_bytes // 8 >> FEWEST_BITS
+    low, high = keys_of(np.array(ends)).tolist()
+    done = BITS - (low ^ high).bit_length()  # digits that all values share
+    prefix = low >> BITS - done
+    for first in range(0, len(wanted), most):
+        lot = [_Wanted(g, k, int(number[g]), prefix, done) for g, k in wanted[first : first + most]]
+        while any(not own.is_found(off_by) for own in lot):
+            yield from _next_digit([own for own in lot if not own.is_found(off_by)], len(number), most_bytes)
+        for (g, k), own in zip(wanted[first : first + most], lot, strict=True):
+            out[g, ranks[g] == k] = values_of(np.array([own.prefix << (BITS - own.done)], dtype=np.uint64))[0]
+    return out
 
 
-def narrowed(intervals: Sequence[Interval], places: Places) -> list[Interval]:
-    """Return the intervals that hold the same ranks, each a cell of one, or with its keys."""
-    found: list[Interval] = []
-    for own, known in zip(intervals, places.each, strict=True):
-        if not isinstance(known, Cells):
-            found.append(replace(own, kept=np.sort(known)))
-            continue
-        up_to = own.before + np.cumsum(known.counts)
-        where = np.searchsorted(up_to, own.ranks, side="right")
-        for cell in np.unique(where).tolist():
-            count = int(known.counts[cell])
-            ranks = tuple(rank for rank, at in zip(own.ranks, where, strict=True) if at == cell)
-            ends = int(known.first[cell]), int(known.last[cell])
-            found.append(Interval(*ends, int(up_to[cell]) - count, count, ranks))
-    cells = max(FEWEST_CELLS, CELLS // max(1, len(found)))
-    return [replace(own, cells=cells) for own in found]
+@dataclass
+class _Wanted:
+    """The value of a group with a rank among those that begin with ``done`` known bits, of which ``left`` are left."""
+
+    group: int
+    rank: int
+    left: int
+    prefix: int
+    done: int
+
+    def is_found(self, off_by: float) -> bool:
+        return self.done == BITS or (self.done > 0 and self.left <= off_by)
+
+
+def _next_digit(wanted: Sequence[_Wanted], groups: int, most_bytes: int) -> Generator[Digits, Answer, None]:
+    """Learn one more digit of values that are all known as far, or all of them if few are left."""
+    done = wanted[0].done
+    held = {(own.group, own.prefix): own.left for own in wanted}
+    pairs = sorted(held)
+    is_last = sum(held.values()) * BYTES_OF_ONE <= most_bytes
+    width = 0 if is_last else min(BITS - done, (most_bytes // 8 // len(pairs)).bit_length() - 1)
+    answer: Any = yield _digits(done, width, pairs, groups)
+    row = {pair: i for i, pair in enumerate(pairs)}
+    if is_last:
+        each = [np.sort(answer[answer[:, 1] == i, 0]) for i in range(len(pairs))]
+        for own in wanted:
+            own.prefix, own.done = int(each[row[own.group, own.prefix]][own.rank - 1]), BITS
+        return
+    sums = np.cumsum(answer, axis=1)
+    for own in wanted:
+        i = row[own.group, own.prefix]
+        digit = int(np.searchsorted(sums[i], own.rank))
+        own.rank -= int(sums[i, digit - 1]) if digit else 0
+        own.left, own.prefix, own.done = int(answer[i, digit]), own.prefix << width | digit, done + width
+
+
+def _digits(done: int, width: int, pairs: Sequence[tuple[int, int]], groups: int) -> Digits:
+    prefixes = np.array(sorted({p for _, p in pairs}), dtype=np.uint64)
+    target = np.full((groups, len(prefixes)), -1)
+    for i, (g, p) in enumerate(pairs):
+        target[g, int(np.searchsorted(prefixes, np.uint64(p)))] = i
+    return Digits(done, width, prefixes, target, len(pairs))
 
 
 # --------------------------------------------------------------------------------------------- quantiles

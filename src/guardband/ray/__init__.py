@@ -1,7 +1,7 @@
 """guardband on Ray: tables of many files, on one machine or many.
 
-``calibrate`` and ``predict`` take files or a Ray dataset. They need the extra ``ray``, and ray is loaded when they are
-used.
+``fit``, ``calibrate``, ``predict``, ``audit`` and ``update`` take files or a Ray dataset. They need the extra ``ray``,
+and ray is loaded when they are used.
 """
 
 from importlib import import_module
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from guardband.ray.judging import audit as audit
     from guardband.ray.scoring import predict as predict
     from guardband.ray.sources import read as read
+    from guardband.ray.watching import update as update
 
 # A function must not have the name of its module: the module would take its place when it is loaded.
 _HOME = {
@@ -23,6 +24,7 @@ _HOME = {
     "fit": "guardband.ray.fitting",
     "predict": "guardband.ray.scoring",
     "read": "guardband.ray.sources",
+    "update": "guardband.ray.watching",
 }
 
 __all__ = [*_HOME]

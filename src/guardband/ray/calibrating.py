@@ -13,9 +13,10 @@ import numpy as np
 from guardband.calibration.counted import CountedSummary, Remembered
 from guardband.calibration.summary import Array, Summary
 from guardband.data.fingerprint import Prints, Twins, count_overlap, repeats_in_words, smallest_prints
+from guardband.data.labelled_rows import warn_of_missing
 from guardband.doors.bands import BandCalibrator
 from guardband.doors.table_model import TableModel
-from guardband.exceptions import MissingTargetWarning, OverlapError, RepeatedRowsWarning, warn
+from guardband.exceptions import OverlapError, RepeatedRowsWarning, warn
 from guardband.ray.cluster import Failed, Shared, connect, in_order, task, workers
 from guardband.ray.models import NONE, Asked, RuleAsked, TableAsked
 from guardband.ray.pieces import Reader, Source, name_of, names_of, pieces_of, source_of
@@ -168,9 +169,7 @@ class _Calibration:
         missing = sum(own.missing for own in self.told)
         if not self.n:
             raise ValueError("There are no calibration rows with a true value. Check the files and the target.")
-        if missing:
-            words = f"{missing:,} of {missing + self.n:,} rows are left out because their target y is missing."
-            warn(f"{words} Fill it in if you know it.", MissingTargetWarning)
+        warn_of_missing(missing, missing + self.n)
         shared = sum(own.known for own in self.told)
         allowed = Twins.among(self.asked.training_prints, self.asked.by_chance).most(self.n)
         if shared > allowed:

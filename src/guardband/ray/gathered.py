@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from guardband.data.hash_split import HashSplit
+from guardband.data.labelled_rows import warn_of_missing
 from guardband.data.split import FEWEST_ROWS
 from guardband.ray.cluster import RETRIES, Shared
 from guardband.ray.copies import Spread
-from guardband.ray.learning_rows import LearningRows, kept_of_pieces
+from guardband.ray.learning_rows import NO_TARGET, LearningRows, kept_of_pieces
 from guardband.ray.pieces import Source
 
 if TYPE_CHECKING:
@@ -63,7 +64,14 @@ def fit_gathered(source: Source, rows: LearningRows, params: Mapping[str, Any], 
     """
     import ray
 
-    references = [reference for n, reference in kept_of_pieces(source, _kept, rows) if n]
+    known = missing = 0
+    references = []
+    for (n, absent), reference in kept_of_pieces(source, _kept, rows):
+        known, missing = known + n, missing + absent
+        references += [reference] if n else []
+    if not known:
+        raise ValueError(NO_TARGET)
+    warn_of_missing(missing, missing + known)
     run = ray.remote(num_cpus=0, max_retries=RETRIES)(_fit)
     found: Gathered = ray.get(run.remote(references, Shared((rows.split, dict(params))), checkpoints))
     return found
@@ -114,15 +122,17 @@ def said_of_split(training: int, calibration: int, split: HashSplit) -> str:
     )
 
 
-def _kept(rows: LearningRows, piece: Any) -> tuple[int, Any]:
-    """Return how many rows of a piece have a target, and these."""
+def _kept(rows: LearningRows, piece: Any) -> tuple[tuple[int, int], Any]:
+    """Return how many rows of a piece have a target and how many have none, and those that have one."""
     import pyarrow as pa
 
-    tables = [
-        own.X.append_column(Y, pa.array(own.y)).append_column(PRINT, pa.array(own.prints)) for own in rows.blocks(piece)
-    ]
+    tables, missing = [], 0
+    for own, absent in rows.blocks_and_missing(piece):
+        missing += absent
+        if own is not None:
+            tables.append(own.X.append_column(Y, pa.array(own.y)).append_column(PRINT, pa.array(own.prints)))
     whole = pa.concat_tables(tables, promote_options="permissive") if tables else None
-    return 0 if whole is None else len(whole), whole
+    return (0 if whole is None else len(whole), missing), whole
 
 
 def _fit(references: Sequence[Any], shared: Shared, checkpoints: str | None) -> Gathered:
@@ -131,8 +141,6 @@ def _fit(references: Sequence[Any], shared: Shared, checkpoints: str | None) -> 
 
     split, params = shared.get()
     parts = ray.get(list(references))
-    if not parts:
-        raise ValueError("No row has a target. Pass rows whose target is known.")
     training, calibration = in_order(parts, split)
     about = hashlib.sha256(training[PRINT].to_numpy().tobytes() + repr(sorted(params.items())).encode()).hexdigest()
     with warnings.catch_warnings(record=True) as caught:

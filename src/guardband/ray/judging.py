@@ -13,6 +13,7 @@ from guardband.audit.drift import Drift
 from guardband.audit.evidence import Evidence
 from guardband.audit.verdict import used_rows
 from guardband.data.fingerprint import Twins
+from guardband.data.labelled_rows import warn_of_missing
 from guardband.ray.cluster import Failed, Shared, connect, in_order, task, workers
 from guardband.ray.pieces import Reader, name_of, names_of, pieces_of, source_of
 from guardband.ray.scoring import kinds_of_any
@@ -61,17 +62,21 @@ def audit(
     reader = Reader(kinds_of_any(model, names), target, source.like if isinstance(source, Files) else None)
     shared, run = Shared((model, reader)), task(_tallied)
     skipped = [path for path, _ in source.skipped] if isinstance(source, Files) else []
-    total: Tally | None = None
+    total, missing = None, 0
     calls = (partial(_begun, run, shared, piece) for piece in pieces_of(source))
-    for own, piece in in_order(calls, AHEAD * workers()):
-        if isinstance(own, Failed):
-            if not (skip_corrupt and own.is_corrupt):
-                raise own.error()
+    for told, piece in in_order(calls, AHEAD * workers()):
+        if isinstance(told, Failed):
+            if not (skip_corrupt and told.is_corrupt):
+                raise told.error()
             skipped.append(name_of(piece))
-        elif own is not None:
+            continue
+        own, absent = told
+        missing += absent
+        if own is not None:
             total = own if total is None else total + own
     if total is None:
         raise ValueError(f"The target {target!r} is missing in every row. Fill it in.")
+    warn_of_missing(missing, missing + total.n)
     by_chance = Twins.among(fitted.used_prints, fitted.training_entities is None)
     used = used_rows(total.used, total.n, by_chance.most(total.n))
     found = judged(promise, total, used, fitted.doubts, significance)
@@ -108,20 +113,22 @@ def _begun(run: Any, shared: Shared, piece: Any) -> list[Any]:
     return [run.remote(shared, piece), piece]
 
 
-def _tallied(shared: Shared, piece: Any) -> Tally | Failed | None:
-    """Return what is counted of the rows of a piece, None if no true value is known."""
+def _tallied(shared: Shared, piece: Any) -> tuple[Tally | None, int] | Failed:
+    """Return what is counted of the rows of a piece, None if no true value is known, and how many have none."""
     import torch
 
     torch.set_num_threads(1)
     model, reader = shared.get()
     total: Tally | None = None
+    missing = 0
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            for table, y, _ in reader.rows(piece):
+            for table, y, absent in reader.rows(piece):
+                missing += absent
                 if len(y):
                     own = Tally.of(Evidence.of(model, table, y))
                     total = own if total is None else total + own
     except ValueError as error:
         return Failed.of(error)
-    return total
+    return total, missing

@@ -23,6 +23,7 @@ from guardband.ray.pieces import Reader, Source, names_of, pieces_of
 from guardband.ray.sources import Files
 from guardband.words import listed
 
+NO_TARGET = "No row has a target. Pass rows whose target is known."
 AHEAD = 2
 """For each worker so many tasks are under way at most."""
 
@@ -35,7 +36,6 @@ class Block:
     table: Table
     y: NDArray[np.float64]
     prints: Prints
-    missing: int
 
     @property
     def n(self) -> int:
@@ -71,11 +71,25 @@ class LearningRows:
         piece : Part or block
             What to read.
         """
+        for own, _ in self.blocks_and_missing(piece):
+            if own is not None:
+                yield own
+
+    def blocks_and_missing(self, piece: Any) -> Iterator[tuple[Block | None, int]]:
+        """Yield the rows of a piece, None if no target is known, and how many rows beside them have no target.
+
+        Parameters
+        ----------
+        piece : Part or block
+            What to read.
+        """
         for X, y, missing in self.reader.rows(piece):
             assert y is not None
+            own = None
             if len(y):
                 table = read_table(X).read_as(self.kinds)
-                yield Block(X, table, y, self.split.prints(table, y), missing)
+                own = Block(X, table, y, self.split.prints(table, y))
+            yield own, missing
 
 
 def features_in(source: Source, target: str, columns: Sequence[str] | None, dropped: Sequence[str]) -> tuple[str, ...]:

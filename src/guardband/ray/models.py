@@ -128,7 +128,8 @@ class TableAsked(Asked):
         self.model, self.rule = copy(model), fitted.rule
         self.model.fitted_ = replace(fitted, calibrated=None, weighting=None, source=None, known=None, places=None)
         self.kinds = kinds_of_model(model, names)
-        self.training_prints, self.by_chance = fitted.training_prints, fitted.training_entities is None
+        # In order, because every block of rows is looked for among them.
+        self.training_prints, self.by_chance = np.sort(fitted.training_prints), fitted.training_entities is None
 
     def summarised(self, X: Any, y: Array) -> Summarised:
         """Return what the model keeps of some rows."""

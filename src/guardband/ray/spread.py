@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guardband.calibration.counted import Counted, Counts
-from guardband.calibration.radix import Question, order_statistics
 from guardband.calibration.summary import Array
+from guardband.data.order_statistics import Digits, order_statistics
 from guardband.ray.cluster import Shared, fetched, task, workers
 
 GROUP = "group"
@@ -83,7 +83,7 @@ class Spread(Counted):
         """Return the k-th smallest scores of each group, ``(G, L) -> (G, L)``."""
         return order_statistics(np.asarray(ranks), self.number, self._ask)
 
-    def _ask(self, question: Question) -> NDArray[np.generic]:
+    def _ask(self, question: Digits) -> NDArray[np.generic]:
         asked = Shared(question)
         waiting = [self._answer.remote(asked, self._name, share) for share in self._shares]
         return question.together([fetched(own) for own in waiting])
@@ -119,7 +119,7 @@ def _answer(asked: Shared, name: str, share: Sequence[Any]) -> NDArray[np.generi
     """Return what a share of the blocks answers: of each block only one is in memory at a time."""
     import ray
 
-    question: Question = asked.get()
+    question: Digits = asked.get()
     out: NDArray[np.generic] | None = None
     for reference in share:
         block = ray.get(reference)

@@ -16,14 +16,15 @@ from guardband.data.codes import asks_center_and_scale
 from guardband.data.encoder import TableEncoder, asks_code
 from guardband.data.few_values import asks_remarks
 from guardband.data.fingerprint import Prints, input_prints, with_target
+from guardband.data.labelled_rows import warn_of_missing
 from guardband.data.learning_scale import LearningScale
 from guardband.data.reference import NumberSummary, Reference, asks_summary
 from guardband.data.table import Column, read_table, refuse_huge
 from guardband.data.target import Target
 from guardband.data.unlike import Seen, asks_seen
 from guardband.data.whole_numbers import LARGEST_WHOLE, is_whole
-from guardband.exceptions import MissingTargetWarning, TargetWarning, warn
-from guardband.ray.learning_rows import Block, LearningRows, kept_of_pieces, over_pieces
+from guardband.exceptions import TargetWarning, warn
+from guardband.ray.learning_rows import NO_TARGET, Block, LearningRows, kept_of_pieces, over_pieces
 from guardband.ray.pieces import Source
 
 Array = NDArray[np.float64]
@@ -52,6 +53,9 @@ class Counted:
             self.all_whole and other.all_whole,
             self.some_small or other.some_small,
         )
+
+
+NOTHING = Counted(0, 0, 0, all_whole=True, some_small=False)
 
 
 @dataclass(frozen=True)
@@ -148,17 +152,11 @@ def count(source: Source, rows: LearningRows, target: Target) -> tuple[Counted, 
     target : Target
         What was asked for.
     """
-    parts = [own for own in over_pieces(source, _counted, (rows, target)) if own is not None]
-    if not parts:
-        raise ValueError("No row has a target. Pass rows whose target is known.")
-    found: Counted = reduce(lambda a, b: a + b, parts)
-    if found.missing:
-        rows_in_all = found.missing + found.training + found.calibration
-        warn(
-            f"{found.missing:,} of {rows_in_all:,} rows are left out because their target y is missing. Fill it in if "
-            "you know it.",
-            MissingTargetWarning,
-        )
+    found = reduce(lambda a, b: a + b, over_pieces(source, _counted, (rows, target)), NOTHING)
+    known = found.training + found.calibration
+    if not known:
+        raise ValueError(NO_TARGET)
+    warn_of_missing(found.missing, found.missing + known)
     if target.integer and not found.all_whole:
         raise ValueError("With integer=True every target must be a whole number. Correct the rows, or remove it.")
     is_it = bool(target.integer or (target.integer is None and found.some_small and found.all_whole))
@@ -306,16 +304,18 @@ def _taken(own: Block, rows: NDArray[np.intp]) -> Block:
     return replace(own, X=None, table=own.table.take(rows), y=own.y[rows], prints=own.prints[rows])
 
 
-def _counted(given: Any, piece: Any) -> Counted | None:
+def _counted(given: Any, piece: Any) -> Counted:
     rows, target = given
-    total: Counted | None = None
-    for own in rows.blocks(piece):
+    total = NOTHING
+    for own, missing in rows.blocks_and_missing(piece):
+        total = replace(total, missing=total.missing + missing)
+        if own is None:
+            continue
         refuse_huge(own.table)
         target.to_work(own.y)
         calibration = int(rows.split.calibrates(own.prints).sum())
         small = bool(np.abs(own.y).min() < LARGEST_WHOLE)
-        part = Counted(own.n - calibration, calibration, own.missing, bool(is_whole(own.y).all()), small)
-        total = part if total is None else total + part
+        total += Counted(own.n - calibration, calibration, 0, bool(is_whole(own.y).all()), small)
     return total
 
 
