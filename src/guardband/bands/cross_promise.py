@@ -126,14 +126,11 @@ class CrossPromise(Promise):
 
     def not_promised(self) -> list[str]:
         """Return what a reader might take for promised, and is not."""
-        proved = at_least(self.expected_coverage()[0])
-        level = (
-            [] if self._is_level_proved else [f"The level itself. {self._level()} is typical, and {proved} is proved."]
-        )
+        proved, here = (joined(map(at_least, own)) for own in (self.expected_coverage(), self.coverage_bound(DELTA)))
+        level = f"The level itself. {levels_in_words(self)} is typical, and {proved} is proved."
         return [
-            *level,
-            f"A high coverage for this table. Only {at_least(self.coverage_bound(DELTA)[0])} is proved, with "
-            f"{confidence_name(DELTA)} confidence.",
+            *([] if self._is_level_proved else [level]),
+            f"A high coverage for this table. Only {here} is proved, with {confidence_name(DELTA)} confidence.",
             "Coverage for a single row. The promise is about all rows together, and some rows are harder to predict.",
             "Coverage within a group. Some groups may be covered less often, and others more often.",
             "Coverage for rows from another source, or from a later time if the data have changed.",
