@@ -229,3 +229,15 @@ def test_refusals_name_what_was_asked_and_what_to_use() -> None:
     need_held_out(plain, "monitor it")
     with pytest.raises(ValueError, match=r'Use calibration="split" \(--calibration split\) to monitor it\.'):
         need_held_out(crossed(plain, "cv+", 4), "monitor it")
+
+
+@pytest.mark.parametrize("kind", ["cv+", "cv-minmax"])
+def test_with_many_folds_rows_are_predicted_one_by_one(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng, fold = np.random.default_rng(9), np.arange(64) % 4
+    rule = CrossConformal("conf-nn", Levels.of(0.9), Scaled(), kind, 4)
+    summary = rule.summarise(_interval(rng, 1, 1, 64), rng.standard_normal(64), Context(fold=fold))
+    arrays, new = rule.calibrate(summary).arrays, _interval(rng, 1, 4, 5)
+    whole = rule.ends(new, Context(), arrays)
+    monkeypatch.setattr("guardband.calibration.cross.ENTRIES_AT_A_TIME", 2)
+    for one, other in zip(rule.ends(new, Context(), arrays), whole, strict=True):
+        np.testing.assert_array_equal(one, other)

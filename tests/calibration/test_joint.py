@@ -219,7 +219,7 @@ def test_a_threshold_in_units_is_raised_by_four_units_in_the_last_place(threshol
         ([0, 0, 0, 0, 5], 0.5, 1),
         ([7], 0.9, 7),
         ([0.25, 0.5, 0.5], 0.5, 0.5),
-        ([-4, -3, -3, -2, -1], 0.75, 1),  # all lie below 0
+        ([-8, -6, -6, -4, -2], 0.75, 2),  # all lie below 0
         ([], 0.9, 1),
     ],
 )

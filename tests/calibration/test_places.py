@@ -340,6 +340,19 @@ def test_one_number_that_is_none_is_refused_wherever_it_is():
             CalibratedPlaces.from_arrays(arrays | {name: one}, **fields)
 
 
+def test_a_place_that_is_none_is_refused_where_no_prediction_is_kept(monkeypatch):
+    monkeypatch.setattr(module, "MOST_KEPT", 3)
+    arrays = {
+        "places": np.array([0.0, 1.0, 2.0, 3.0]),
+        "kept": np.zeros((3, 1)),
+        "kept_places": np.array([2.0, 0.0, 1.0]),
+    }
+    fields = {"method": "test", "placement": ByResidual()}
+    assert len(CalibratedPlaces.from_arrays(arrays, **fields).places) == 4
+    with pytest.raises(ValueError, match="places of its calibration rows do not fit"):
+        CalibratedPlaces.from_arrays(arrays | {"places": np.array([0.0, 1.0, 2.0, np.nan])}, **fields)
+
+
 def test_the_value_of_an_event_has_fifteen_digits():
     assert event_of("below", 2 / 3) == "below 0.666666666666667"
     assert module.MOST_KEPT == 50_000  # a file with more rows keeps the predictions of so many
