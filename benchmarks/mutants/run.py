@@ -64,6 +64,7 @@ FILES = [
     "bands/pav_promise",
     "bands/weighted_promise",
     "bands/parted_promise",
+    "bands/kept_promise",
     "bands/risk_promise",
     "bands/cross_promise",
     "bands/distribution_promise",

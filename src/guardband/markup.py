@@ -10,7 +10,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from guardband.words import at_least, chance, level_name, number, percent
+from guardband.words import at_least, at_most, chance, level_name, number, percent
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -30,7 +30,7 @@ def environment(package: str) -> Environment:
     made = Environment(loader=PackageLoader(package), autoescape=True, undefined=StrictUndefined)
     made.trim_blocks = made.lstrip_blocks = made.keep_trailing_newline = True
     made.filters |= {"number": number, "percent": percent, "level": level_name, "chance": chance}
-    made.filters["count"] = "{:,}".format
+    made.filters |= {"count": "{:,}".format, "at_most": at_most}
     return made
 
 

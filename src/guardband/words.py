@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from decimal import ROUND_FLOOR, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -51,6 +51,19 @@ def number(value: float) -> str:
         value = float(f"{value:.4g}")
     text = f"{value:,.0f}" if 1000 <= size < 1e15 else _power(f"{value:.4g}")
     return text.replace("-", "\N{MINUS SIGN}")
+
+
+def at_most(value: float) -> str:
+    """Return a number as ``number`` writes it, rounded up: what is said not to be exceeded is not.
+
+    >>> at_most(5.0), at_most(5.00001), at_most(1234.2), at_most(float("inf"))
+    ('5', '5.001', '1,235', '∞')
+    """
+    if not math.isfinite(value) or value == 0:
+        return number(value)
+    exact = Decimal(str(float(value)))
+    digits = 0 if 1000 <= abs(value) < 1e9 else exact.adjusted() - 3
+    return number(float(exact.quantize(Decimal((0, (1,), digits)), ROUND_CEILING)))
 
 
 def as_written(value: float, digits: int = 4) -> str:

@@ -85,6 +85,37 @@ def test_groups_are_said_in_these_words():
     assert THREE.tails() == (pytest.approx((0.05,)), pytest.approx((0.05,)))
 
 
+def test_infinite_intervals_are_said_with_the_levels_and_groups_that_have_them():
+    levels = (0.9, 0.5)
+    a, b, c = (one(MarginalPromise, n, *k, level=levels) for n, *k in ((8, 9, 5), (1000, 901, 501), (0, 1, 1)))
+    own = parted(
+        Part(a, 0, "g = a", width=(math.inf, 2.0), plain_width=(3.0, 2.0)),
+        Part(b, 1, "g = b"),
+        Part(c, 2, "g = c"),
+        level=levels,
+        whole=(False, False),
+        by="g",
+    )
+    bounds = [f"at least {down(beta.ppf(0.1 / 3, k, n + 1 - k))}" for k, n in ((5, 8), (901, 1000), (501, 1000))]
+    said = own.lines("cqr")
+    assert said[1].endswith(
+        "(1,508 calibration rows in all). The intervals are infinite at 90% in 2 of 3 groups: 'g = a', 'g = c'. The "
+        "intervals are infinite at 50% in 1 of 3 groups: 'g = c'."
+    )
+    assert said[3:6] == [
+        f"  g = a: 8 calibration rows, infinite at 90%, 5 inside, coverage at least 100% / {bounds[0][9:]}, mean width "
+        "∞ / 2",
+        f"  g = b: 1,000 calibration rows, 901 / 501 inside, coverage {bounds[1]} / {bounds[2][9:]}",
+        "  g = c: 0 calibration rows, infinite intervals",
+    ]
+    assert own.some_infinite == (True, True)
+    side = parted(Part(a, side="lower"), level=levels, n=8, whole=(True, False)).lines("cqr")[1]
+    assert side == (
+        "How: cqr moved the lower bounds just far enough to contain 5 of the 8 calibration rows. The intervals are "
+        "infinite at 90%."
+    )
+
+
 def test_all_rows_together_are_expected_to_be_covered_as_by_one_rank():
     """An audit tests the parts: this is what to expect of all rows, and it is bounded from below only."""
     law = Law((math.ceil(Fraction("0.9") * 1509), 1508), open=True)
@@ -152,6 +183,8 @@ def test_a_side_with_too_few_rows_has_infinite_bounds_and_no_misses():
         f"Coverage: at least {down(Fraction(15, 16))} is expected. For these calibration rows it is at least "
         f"{down(beta.ppf(0.05, 15, 1))}, with 90% confidence.",
     ]
+    other = parted(Part(high, side="lower"), Part(low, side="upper"), level=(0.85,), n=15).lines("cqr")[1]
+    assert other.endswith(" at or above their lower bounds. Too few rows for upper bounds: they are infinite.")
 
 
 def test_bounds_of_one_side_are_said_in_these_words():
@@ -176,7 +209,8 @@ def test_bounds_of_one_side_are_said_in_these_words():
     none = parted(Part(few, side="upper"), level=levels, n=8, whole=(True, True))
     assert none.lines("cqr")[:3] == [
         f"Promise: {AVERAGE}, at least 90% / 50% of new rows lie at or below their upper bounds.",
-        "How: cqr has too few calibration rows (8) for 90% / 50% upper bounds. The intervals are infinite.",
+        "How: cqr has too few calibration rows (8) for 90% / 50% upper bounds. The intervals are infinite at 90% / "
+        "50%.",
         "Coverage: 100% / 100% is expected. For these calibration rows it is 100% / 100%, with 90% confidence.",
     ]
     assert none.not_promised()[-1].startswith("The level for every calibration set. For the set used here it is 100%,")
@@ -237,6 +271,11 @@ def test_a_choice_among_candidates_is_paid_by_every_group():
     assert twelve[14].startswith("  g = 11: 500 calibration rows")
     alone = parted(own.parts[0], n=500, by="g", delta=0.1).lines("cqr")
     assert alone[0].endswith("in each group (g) fall inside their intervals.")
+    side = parted(Part(one(PacPromise, 500, 465, delta=0.1), side="lower"), n=500).chosen_among(2, 0.1)
+    assert side.lines("cqr")[1].endswith(
+        " of the 500 calibration rows. This is one of 2 candidates, chosen by these calibration rows. The promise "
+        "holds for whichever you choose."
+    )
 
 
 def test_groups_that_overlap_have_no_bound_to_state():
@@ -259,4 +298,5 @@ def test_what_holds_of_all_parts_is_handed_to_each():
     assert [part.promise.extended for part in two_sides().widened().parts] == [True, True]
     assert [part.promise.n_rows for part in two_sides().of_entities("patient", 5000).parts] == [5000, 5000]
     assert two_sides().of_entities("patient", 5000).n_rows == 5000
-    assert (THREE.guarantee, two_sides().chosen_from) == ("marginal", 1)
+    assert (THREE.guarantee, two_sides().chosen_from, THREE.is_parted) == ("marginal", 1, True)
+    assert THREE.assumption == two_sides().assumption == THREE.parts[0].promise.assumption

@@ -1,5 +1,6 @@
 """What is promised of a network that was picked by its count: numbers from scipy, and the sentence with all of them."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -27,6 +28,8 @@ def test_the_bound_of_a_rule_without_a_union_is_that_of_the_rank_at_its_share_of
     for delta in (0.01, 0.2):
         wanted = [beta.ppf(delta / 2, k, 2001 - k) for k in (1830, 1020)]
         assert PROMISE.coverage_bound(delta) == pytest.approx(wanted)
+    one_share = PavPromise(**{name: own for name, own in vars(PROMISE).items() if name != "shares"})
+    assert one_share.coverage_bound(0.1) == pytest.approx([beta.ppf(0.1, k, 2001 - k) for k in (1830, 1020)])
     assert PROMISE.law(1) == Law((1020, 2000), candidates=1, open=True)
     assert PROMISE.expected_coverage() == pytest.approx((1830 / 2001, 1020 / 2001))
 
@@ -42,6 +45,11 @@ def test_the_bound_of_the_papers_rule_is_that_of_the_count_at_delta_over_all_can
 
 def test_what_was_asked_for_is_promised_and_otherwise_what_follows():
     assert PROMISE.promised() == PROMISE.coverage_bound(0.2)
+    below = " / ".join(f"{math.floor(10_000 * share) / 100:g}%" for share in PROMISE.promised())
+    assert PROMISE.sentence() == (
+        f"Promise: with 80% confidence, at least {below} of all new rows fall inside their intervals, for each level "
+        "separately. You asked for 90% / 50%."
+    )
     for aim, on_average in (("pac", False), ("average", True)):
         asked = replace(PROMISE, aim=aim)
         assert asked.promised() == (0.9, 0.5)

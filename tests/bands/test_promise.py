@@ -275,3 +275,79 @@ def test_the_words_of_a_reason_are_no_part_of_the_promise():
     own = MADE["none"]
     assert replace(own, reason="it is so, in the words of an older version") == own
     assert replace(own, n_calibration=51) != own
+
+
+def test_what_a_promise_is_not_unless_it_says_so():
+    own = MADE["none"]
+    assert (own.is_parted, own.side, own.n_targets, own.all_targets, own.is_of_each_target) == (
+        False,
+        "both",
+        1,
+        "",
+        False,
+    )
+    assert (own.chosen_from, own.is_bound_known, own.counts_rows_inside, own.is_testable) == (1, True, True, True)
+    assert (own.why_untestable(), own.why_infinite(0), own.risk_figures(), own.risk_entries()) == ("", "", [], None)
+    assert (own.is_of_new_rows, own.is_of_coverage) == (True, True)
+    assert (own.guarantee, own.least_rows(), own.statements()) == ("none", None, (Part(own),))
+    assert own.of_target(0) is own.widened() is own
+    assert MADE["none, whole line"].some_infinite == (True,)
+    assert own.tails() == ((pytest.approx(0.05),), (pytest.approx(0.05),))
+
+
+def test_what_calibration_rows_settled_is_taken_from_another_promise():
+    found = promise("marginal", 0.9, 8, rank=9, whole_line=True)
+    assert MADE["marginal"].with_targets((), found) == found
+
+
+def test_a_single_row_is_counted_as_one():
+    assert [promise("none", 0.9, n).counted for n in (0, 1, 2)] == [
+        "0 calibration rows",
+        "1 calibration row",
+        "2 calibration rows",
+    ]
+    storms = [promise("none", 0.9, n).of_entities("storm", 9).counted for n in (0, 1, 2)]
+    assert storms == [
+        f"{n} calibration {what} (storm)" for n, what in ((0, "entities"), (1, "entity"), (2, "entities"))
+    ]
+    assert promise("none", 0.9, 1).of_entities("distinct row", 9).counted == "1 different calibration row"
+
+
+def test_the_price_of_a_part_is_a_share_of_what_all_rows_would_have():
+    def cost(width, plain):
+        return Part(MADE["marginal"], width=width, plain_width=plain).cost
+
+    assert cost((3.0, 1.0), (2.0, 4.0)) == (0.5, -0.75)
+    assert cost((3.0, 1.0), (2.0, 0.0)) is None
+    assert cost((3.0, 1.0), (0.25, 0.5)) == (11.0, 1.0)
+    assert cost(None, (1.0,)) is cost((1.0,), None) is None
+
+
+def test_a_method_without_a_promise_says_so_in_these_words():
+    own = promise("none", (0.9, 0.5), 1250)
+    assert not own.binding
+    assert own.lines("bayes") == [
+        "Promise: none. bayes aims at 90% / 50%, but it is so.",
+        "How: bayes was given 1,250 calibration rows.",
+        'What to do: use method="conf-nn" or "pav" for a promise. Or audit the intervals on new rows.',
+    ]
+    assert own.headline("bayes") == "Nothing is promised: bayes aims at 90%, but it is so."
+    assert own.not_promised() == [
+        "Any coverage. New rows may be covered less often than the rows shown here.",
+        'Use method="conf-nn" or "pav" for a promise.',
+    ]
+
+
+def test_a_kind_of_ones_own_may_be_defined_again():
+    def defined():
+        @dataclass(frozen=True, kw_only=True)
+        class Yearly(NoPromise):
+            kind = "test-yearly"
+
+        return Yearly
+
+    try:
+        defined()
+        assert defined() is Promise.kinds["test-yearly"]
+    finally:
+        del Promise.kinds["test-yearly"]

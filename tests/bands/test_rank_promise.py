@@ -166,6 +166,8 @@ def test_several_targets_are_promised_at_once_and_one_of_them_alone():
         "Exactly the level for this target. It is inside at least as often as both targets together.",
         SINGLE,
     ]
+    two = MarginalPromise(**TWO).of_targets(2)
+    assert two.not_promised()[0] == all_three.not_promised()[0]
     assert (all_three.n_targets, all_three.all_targets, one.n_targets, one.all_targets) == (3, "all 3 targets", 1, "")
     assert [law.expected.open for law in (*all_three.expectations(), *one.expectations())] == [False] * 2 + [True] * 2
     plain = MarginalPromise(**TWO)
@@ -234,6 +236,10 @@ def test_entities_given_the_data_are_drawn_and_repeated_rows_count_once():
     distinct = MarginalPromise(**TWO, entity=DISTINCT_ROW, n_rows=1200)
     assert distinct.lines("cqr")[1].endswith("calibration rows. Repeated rows count once (1,200 rows in all).")
     assert distinct.lines("cqr")[3] == EXCHANGEABLE
+    assert distinct.headline("cqr").startswith(
+        "On average over possible calibration sets, at least 90% of new rows from the same source that repeat no row "
+        "of the table fall inside their intervals."
+    )
 
 
 def test_groups_that_overlap_have_the_level_on_average_and_no_bound():

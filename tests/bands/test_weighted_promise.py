@@ -108,6 +108,11 @@ def test_it_is_no_bound_for_these_rows_that_an_audit_could_test():
     own = WeightedPromise(**NUMBERS)
     assert not own.is_bound_known
     assert not own.is_testable
+    assert own.guarantee == "marginal"
+    assert own.why_untestable() == (
+        "With weights, nobody knows how far one calibration set may fall below the average. For a promise that an "
+        'audit can test, calibrate with guarantee="pac" and max_weight.'
+    )
     for expectation, level in zip(own.expectations(), (Fraction("0.9"), Fraction("0.8")), strict=True):
         assert expectation.expected == Law((math.ceil(level * 400), 399), open=True)
         assert expectation.tests == (Law(share=0.0, open=True),)
@@ -131,6 +136,10 @@ def test_estimated_weights_are_said_to_be_that():
         SHIFT,
         NOT,
     ]
+    assert own.guarantee == "estimated"
+    assert own.why_untestable() == (
+        "The weights were estimated, so nothing exact is promised. For an exact promise, calibrate on rows like these."
+    )
     distinct = EstimatedPromise(**NUMBERS, **LEARNT, entity=DISTINCT_ROW, n_rows=1100)
     assert "about 90% / 80% of new rows that repeat no row of the table fall" in distinct.lines("cqr")[0]
     one = EstimatedPromise(**NUMBERS, **LEARNT | {"clipped": 1, "unlike": 1}).lines("cqr")[2]

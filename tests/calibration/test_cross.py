@@ -13,7 +13,7 @@ from guardband.bands.levels import Levels
 from guardband.bands.predicted import Context, PredictedInterval
 from guardband.calibration.calibrated import Calibrated
 from guardband.calibration.conformal import Conformal
-from guardband.calibration.cross import CrossConformal, crossed
+from guardband.calibration.cross import FOLDS, CrossConformal, check_kind, crossed, need_held_out, refusal
 from guardband.calibration.cut import MarginalCut, PacCut
 from guardband.calibration.score import Additive, Residual, Scaled, Score
 from guardband.calibration.sided import Sided
@@ -185,3 +185,59 @@ def test_a_level_at_which_nothing_useful_is_proved_is_warned_of() -> None:
     rule = BandCalibrator("conf-fw", confidence_level=0.5, calibration="cv+")
     with pytest.warns(InsufficientCalibrationWarning, match=r"nothing useful at 50%\. Ask for a higher level"):
         rule.fit(None, np.zeros(40), None, np.arange(40.0), folds=np.arange(40) % 4)
+
+
+def test_what_goes_with_a_rule_by_cross_validation_is_kept() -> None:
+    plain = Conformal("conf-nn", Levels.of(0.9), Scaled(), MarginalCut())
+    assert crossed(plain, "cv+", 4).left_over == 0
+    assert CrossConformal("conf-nn", Levels.of(0.9), Scaled(), "cv+", 4).left_over == 0
+    rule = crossed(plain, "cv+", 4, left_over=3)
+    rng, fold = np.random.default_rng(6), np.arange(64) % 4
+    rows, y = _interval(rng, 1, 1, 64), rng.standard_normal(64)
+    summary = rule.summarise(rows, y, Context(fold=fold))
+    assert rule.calibrate(summary).promise.left_over == 3  # type: ignore[attr-defined]
+    np.testing.assert_array_equal(rule.calibration_scores(summary), rule.scores(rows, y, Context()))
+    assert FOLDS == 8  # a file that does not say the number means this one
+
+
+def test_folds_below_zero_are_refused_in_a_sentence() -> None:
+    rule = CrossConformal("conf-nn", Levels.of(0.9), Scaled(), "cv+", 3)
+    rows, fold = _interval(np.random.default_rng(7), 1, 1, 30), np.arange(30) % 3
+    with pytest.raises(ValueError, match=r"The folds of calibration rows must be numbers from 0 to 2\."):
+        rule.calibrate(rule.summarise(rows, np.zeros(30), Context(fold=np.where(fold == 2, -1, fold))))
+
+
+def test_a_useless_level_is_told_in_a_sentence() -> None:
+    rule = CrossConformal("conf-fw", Levels.of((0.9, 0.5)), Residual(), "cv+", 4)
+    rows, fold = _interval(np.random.default_rng(8), 1, 1, 40), np.arange(40) % 4
+    (remark,) = rule.calibrate(rule.summarise(rows, np.arange(40.0), Context(fold=fold))).remarks
+    assert remark.in_words() == (
+        'calibration="cv+" proves nothing useful at 50%. Ask for a higher level, or use calibration="split" '
+        "(--calibration split)."
+    )
+    assert not remark.infinite
+
+
+def test_refusals_name_what_was_asked_and_what_to_use() -> None:
+    assert refusal("cv-minmax", "groups") == (
+        'calibration="cv-minmax" cannot be combined with groups. Remove it, or use calibration="split" (--calibration '
+        "split)."
+    )
+    with pytest.raises(ValueError, match=r'calibration must be one of "split", "cv\+", "cv-minmax", found \'cv\'\.'):
+        check_kind("cv")
+    plain = Conformal("conf-nn", Levels.of(0.9), Scaled(), MarginalCut())
+    need_held_out(plain, "monitor it")
+    with pytest.raises(ValueError, match=r'Use calibration="split" \(--calibration split\) to monitor it\.'):
+        need_held_out(crossed(plain, "cv+", 4), "monitor it")
+
+
+@pytest.mark.parametrize("kind", ["cv+", "cv-minmax"])
+def test_with_many_folds_rows_are_predicted_one_by_one(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng, fold = np.random.default_rng(9), np.arange(64) % 4
+    rule = CrossConformal("conf-nn", Levels.of(0.9), Scaled(), kind, 4)
+    summary = rule.summarise(_interval(rng, 1, 1, 64), rng.standard_normal(64), Context(fold=fold))
+    arrays, new = rule.calibrate(summary).arrays, _interval(rng, 1, 4, 5)
+    whole = rule.ends(new, Context(), arrays)
+    monkeypatch.setattr("guardband.calibration.cross.ENTRIES_AT_A_TIME", 2)
+    for one, other in zip(rule.ends(new, Context(), arrays), whole, strict=True):
+        np.testing.assert_array_equal(one, other)

@@ -13,6 +13,8 @@ from guardband.calibration.cut import Cut, MarginalCut, PacCut, SharedCut
 from guardband.calibration.each import EachConformal
 from guardband.calibration.joint import InUnits, JointConformal, learnt_scale
 from guardband.calibration.score import Additive, Residual, Scaled
+from guardband.calibration.several import EACH
+from guardband.calibration.summary import Summary
 from guardband.calibration.target_calibrated import target_calibrated
 
 NONE = Context()
@@ -216,6 +218,8 @@ def test_a_threshold_in_units_is_raised_by_four_units_in_the_last_place(threshol
         ([-2, -1, 1, 2, 3], 0.75, 2),  # the median is positive: scores count from 0
         ([0, 0, 0, 0, 5], 0.5, 1),
         ([7], 0.9, 7),
+        ([0.25, 0.5, 0.5], 0.5, 0.5),
+        ([-8, -6, -6, -4, -2], 0.75, 2),  # all lie below 0
         ([], 0.9, 1),
     ],
 )
@@ -262,3 +266,11 @@ def test_of_entities_one_row_counts_in_all_targets():
 
 def test_targets_without_scales_have_the_scale_of_one():
     assert JointConformal("m", LEVEL, NAMES, Scaled(), MarginalCut()).scales == (1.0, 1.0, 1.0)
+
+
+def test_a_row_that_lacks_one_target_is_refused():
+    rule, _, summary = joint_summary(MarginalCut())
+    each = summary.rows(EACH).copy()
+    each[7, 1] = np.nan
+    with pytest.raises(ValueError, match="needs all targets of every calibration row"):
+        rule.calibrate(Summary(summary.n, {}, ({EACH: each},)))

@@ -8,7 +8,7 @@ from guardband.bands.units import Units
 from guardband.calibration import places as module
 from guardband.calibration.calibrated import Unit
 from guardband.calibration.places import CalibratedPlaces, event_of
-from guardband.data.entities import entities_of_labels
+from guardband.data.entities import Entities, entities_of_labels
 from laws import SIGNIFICANCE, total_count_band
 
 UNITS = Units()
@@ -318,3 +318,41 @@ def test_places_that_tie_or_are_near_come_back_and_none_at_all_do_not():
     for arrays in (wrong, empty):
         with pytest.raises(ValueError, match="places of its calibration rows"):
             CalibratedPlaces.from_arrays(arrays, **fields)
+
+
+def test_the_rows_to_select_from_must_not_share_an_entity():
+    entities = Entities(np.repeat(np.arange(6), 2), "storm")
+    own = CalibratedPlaces.of("test", ByResidual(), np.zeros((12, 1)), np.arange(12.0), entities)
+    assert own.select(np.zeros((3, 1)), UNITS, 0.0, None, 0.1).certificate.notes == (
+        "The rows to select from must not share a storm with each other.",
+    )
+
+
+def test_one_number_that_is_none_is_refused_wherever_it_is():
+    own = whole_numbers(range(10))
+    with pytest.raises(ValueError, match="above must be a number, found NaN"):
+        own.probability(np.zeros((3, 1)), UNITS, [0.0, np.nan, 1.0], None)
+    fields, arrays = {"method": "test", "placement": ByResidual()}, own.to_arrays()
+    for name, wrong in (("places", np.nan), ("kept_places", np.nan), ("kept", np.inf), ("kept_places", 0.5)):
+        one = arrays[name].copy()
+        one.flat[-1] = wrong
+        with pytest.raises(ValueError, match="places of its calibration rows"):
+            CalibratedPlaces.from_arrays(arrays | {name: one}, **fields)
+
+
+def test_a_place_that_is_none_is_refused_where_no_prediction_is_kept(monkeypatch):
+    monkeypatch.setattr(module, "MOST_KEPT", 3)
+    arrays = {
+        "places": np.array([0.0, 1.0, 2.0, 3.0]),
+        "kept": np.zeros((3, 1)),
+        "kept_places": np.array([2.0, 0.0, 1.0]),
+    }
+    fields = {"method": "test", "placement": ByResidual()}
+    assert len(CalibratedPlaces.from_arrays(arrays, **fields).places) == 4
+    with pytest.raises(ValueError, match="places of its calibration rows do not fit"):
+        CalibratedPlaces.from_arrays(arrays | {"places": np.array([0.0, 1.0, 2.0, np.nan])}, **fields)
+
+
+def test_the_value_of_an_event_has_fifteen_digits():
+    assert event_of("below", 2 / 3) == "below 0.666666666666667"
+    assert module.MOST_KEPT == 50_000  # a file with more rows keeps the predictions of so many

@@ -9,7 +9,7 @@ from scipy import stats
 
 import guardband as gb
 from guardband.bands.levels import Levels
-from guardband.bands.predicted import Context, PredictedPoint
+from guardband.bands.predicted import Context, PredictedInterval, PredictedPoint
 from guardband.bands.risk_bounds import risk_budget
 from guardband.calibration import risk_control
 from guardband.calibration.calibrated import Calibrated
@@ -274,3 +274,59 @@ def test_a_budget_of_nothing_is_kept_and_a_little_less_than_nothing_is_not():
         assert rule.promised_risk == rule.risk
         if finite:
             assert found.arrays["threshold"][0] == pytest.approx(1.0)
+
+
+def points_of(n):
+    return PredictedPoint(np.zeros((1, 1, n)))
+
+
+def test_the_true_value_is_brought_to_its_unit_as_the_point_is():
+    rule = rule_of(Residual()).in_units(lambda lower, point, upper: (lower - 1, 2 * point, upper + 1))
+    y = np.linspace(-1, 1, 9)
+    np.testing.assert_array_equal(rule.summarise(points_of(9), y, Context()).rows("y"), 2 * y)
+
+
+def test_the_promise_names_a_loss_of_ones_own_and_counts_rows_on_their_bounds():
+    rule = rule_of(Residual(), 0.5, 1.0, loss=miss)
+    found = rule.calibrate(rule.summarise(points_of(7), np.array([0.0] * 5 + [3.0, 4.0]), Context()))
+    assert found.arrays["threshold"].tolist() == [0.0]
+    assert (found.promise.loss, found.promise.covered) == ("own", (5,))
+
+
+def test_infinite_thresholds_are_above_all():
+    few, unusable = rule_of(Residual(), 0.1, 2.0), rule_of(Residual(), 5.0, 100.0)
+    nothing = PredictedPoint(np.full((1, 1, 19), np.nan))
+    for rule, predicted, n in ((few, points_of(5), 5), (unusable, nothing, 19)):
+        found = rule.calibrate(rule.summarise(predicted, np.zeros(n), Context()))
+        assert found.arrays["threshold"].tolist() == [np.inf]
+        assert found.promise.whole_line == (True,)
+    # 19 rows leave a budget of exactly 0: it is not too few rows, but predictions that are of no use
+    assert [remark.category for remark in found.remarks] == [DegenerateBandWarning]
+
+
+def test_rows_that_no_finite_threshold_reaches_make_intervals_infinite():
+    half = np.where(np.arange(40) < 20, 1.0, 0.0)[None, None]  # sides of no width, with true values beside them
+    rule = rule_of(Scaled(), 0.3, 1.0)
+    found = rule.calibrate(rule.summarise(PredictedInterval(-half, 0 * half, half), np.full(40, 5.0), Context()))
+    assert found.arrays["threshold"].tolist() == [np.inf]
+    assert [remark.category for remark in found.remarks] == [DegenerateBandWarning]
+
+
+@pytest.mark.parametrize(("cap", "grows", "refused"), [(2.0, 1.8e-12, False), (2.0, 3e-12, True), (1e4, 5e-9, False)])
+def test_what_rounding_may_add_is_a_share_of_the_cap(cap, grows, refused):
+    def loss(y, lower, upper):
+        return np.where(upper > 1e300, 0.0, np.where(upper > 0.5, 1.0 + grows, 1.0))
+
+    rule = rule_of(Residual(), 1.5, cap, loss=loss)
+    summary = rule.summarise(points_of(50), np.linspace(-1, 1, 50), Context())
+    if refused:
+        with pytest.raises(ValueError, match="must not grow"):
+            rule.calibrate(summary)
+    else:
+        rule.calibrate(summary)
+
+
+def test_a_loss_that_some_rows_keep_is_refused():
+    rule = rule_of(Residual(), 0.3, 1.0, loss=lambda y, lower, upper: np.where(y > 0.9, 0.25, 0.0))
+    with pytest.raises(ValueError, match=r"infinite intervals, found 0\.25\. Subtract what every row has"):
+        rule.calibrate(rule.summarise(points_of(30), np.linspace(-1, 1, 30), Context()))

@@ -15,7 +15,9 @@ from guardband.bands.levels import Levels
 from guardband.bands.predicted import Context, PredictedInterval
 from guardband.bands.ranks import marginal_rank, pac_rank
 from guardband.calibration.conformal import Conformal
+from guardband.calibration.counted import CountedSummary, Joined
 from guardband.calibration.cut import MarginalCut, PacCut
+from guardband.calibration.group_ranks import GroupScores
 from guardband.calibration.score import Additive, OneSide, Residual, Scaled
 from guardband.calibration.sided import Sided
 from guardband.words import at_least
@@ -434,3 +436,157 @@ def test_what_is_not_promised_speaks_of_all_parts(groups):
     assert in_words in marginal.promise.not_promised()[-1]
     pac = gb.BandCalibrator(tails=(0.05, 0.1), guarantee="pac").fit(*bands, y, groups=groups).certificate
     assert pac.promise.not_promised()[-1].startswith("Certainty. Up to 10% of possible calibration sets")
+
+
+# ------------------------------------------------------------------------------------------ what each side hands on
+
+
+def block(n=400, groups=None, seed=16):
+    rng = np.random.default_rng(seed)
+    predicted, y = rows(0.5 + rng.random(n), NOISE.rvs(size=n, random_state=rng))
+    return predicted, y, Context(group=groups)
+
+
+ASKED = {
+    "upper": sided(MarginalCut(), side="upper"),
+    "lower, pac": sided(PacCut(0.1), side="lower"),
+    "tails": sided(MarginalCut(), tails=(0.05, 0.2)),
+    "tails, pac": sided(PacCut(0.1), tails=(0.05, 0.2)),
+}
+GROUPS = np.where(np.arange(400) < 10, 0, 1)  # too few of the first for the lower tail
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("name", ASKED)
+def test_a_promise_falls_apart_into_those_of_its_rules(name, grouped):
+    rule = ASKED[name].for_groups(("a", "b"), "g") if grouped else ASKED[name]
+    predicted, y, context = block(groups=GROUPS if grouped else None)
+    promise = rule.calibrate(rule.summarise(predicted, y, context)).promise
+    apart = rule.apart(promise)
+    for own, found in zip(rule.rules, apart, strict=True):
+        wanted = own.calibrate(own.summarise(predicted, y, context)).promise
+        assert [part.promise.rank for part in found.statements()] == [one.promise.rank for one in wanted.statements()]
+        assert [part.side for part in found.statements()] == ["both"] * len(found.statements())
+        assert (found.confidence_level, found.whole_line) == (wanted.confidence_level, wanted.whole_line)
+        assert (found.delta, found.rank) == (wanted.delta, wanted.rank)
+    assert rule.together(apart) == promise
+    assert getattr(promise, "by", "") == ("g" if grouped else "")
+
+
+def test_a_group_with_too_few_rows_on_one_side_leaves_the_others_finite():
+    rule = ASKED["tails"].for_groups(("a", "b"), "g")
+    promise = rule.calibrate(rule.summarise(*block(groups=GROUPS))).promise
+    assert [part.promise.whole_line for part in promise.parts] == [(True,), (False,), (False,), (False,)]
+    assert promise.whole_line == (False,)
+    assert [own.whole_line for own in rule.apart(promise)] == [(False,), (False,)]
+
+
+def test_what_one_side_knows_of_itself():
+    upper, tails = ASKED["upper"], ASKED["tails"]
+    assert (upper.possible, tails.possible) == (None, tails.levels)
+    assert upper.score == tails.score == Scaled()
+    assert (upper.candidates, upper.group_columns, upper.has_quick_levels) == (1, 0, True)
+    grouped = upper.for_groups(("a", "b"), "g", 2)
+    assert (grouped.group_columns, grouped.has_quick_levels) == (2, False)
+    assert tails.rows_for_a_group(2) == tails.rules[0].rows_for_a_group(2) > tails.rules[1].rows_for_a_group(2)
+
+
+def test_scores_of_calibration_rows_are_the_larger_ones_and_not_known_from_counts():
+    for rule in (ASKED["upper"], ASKED["tails"]):
+        summary = rule.summarise(*block())
+        wanted = np.maximum.reduce([summary.rows(f"score_{side}") for side in rule.sides])
+        np.testing.assert_array_equal(rule.calibration_scores(summary), wanted)
+        assert rule.calibration_scores(counted(summary)) is None
+
+
+def counted(summary, groups=0):
+    def of(scores):
+        return GroupScores.of(scores, summary.rows("group")[:, None], groups) if groups else Joined(scores)
+
+    names = [name for name in summary.blocks[0] if name.startswith("score")]
+    return CountedSummary(summary.n, {}, (), {name: of(summary.rows(name)) for name in names})
+
+
+@pytest.mark.parametrize("level", [Fraction(9, 10), Fraction(2, 10)])
+@pytest.mark.parametrize("groups", [0, 2])
+def test_counts_give_the_promise_of_all_scores_on_each_side(groups, level):
+    plain = sided(MarginalCut(), side="upper", level=level)
+    for rule in (ASKED["tails"], plain):
+        own = rule.for_groups(("a", "b"), "g") if groups else rule
+        summary = own.summarise(*block(groups=np.arange(400) % 2 if groups else None))
+        whole, found = own.calibrate(summary), own.calibrate(counted(summary, groups))
+        assert found.promise == whole.promise
+        for name, array in whole.arrays.items():
+            np.testing.assert_array_equal(found.arrays[name], array)
+    assert whole.promise.parts[0].promise.extended == (level < Fraction(1, 2))
+
+
+def test_one_of_several_levels_at_the_point_extends_the_promise():
+    levels = Levels.of((0.2, 0.9))
+    rule = Sided.of("own", levels, Scaled(), MarginalCut(), "upper")
+    assert rule.calibrate(rule.summarise(*block())).promise.parts[0].promise.extended
+
+
+def test_new_patterns_of_groups_are_solved_for_on_each_side():
+    codes = np.stack([np.arange(400) % 2, np.arange(400) // 200], axis=1)
+    rule = ASKED["tails"].for_groups(("a", "b", "c", "d"), "g, h", 2)
+    codes[:, 1] += 2
+    predicted, y, context = block(groups=codes)
+    summary = rule.summarise(predicted, y, context)
+    found = rule.calibrate(summary)
+    new = Context(group=np.array([[0, 2], [1, 3]]))
+    rule.complete(found, summary, new)
+    lower, _, upper = rule.ends(predicted.rows(slice(0, 2)), new, found.arrays)
+    for i, end in ((0, lower), (1, upper)):
+        own = rule.rules[i]
+        alone = own.summarise(predicted, y, context)
+        calibration = own.calibrate(alone)
+        own.complete(calibration, alone, new)
+        np.testing.assert_array_equal(own.ends(predicted.rows(slice(0, 2)), new, calibration.arrays)[2 * i], end)
+        assert np.isfinite(end).all()
+
+
+def test_other_levels_are_those_of_the_rule_and_of_its_side():
+    levels = Levels.of((0.8, 0.5))
+    rule = ASKED["upper"].at(levels)
+    assert rule.levels == rule.rules[0].levels == levels
+    same = ASKED["tails"].levels
+    other = Levels(same.values, scalar=False)
+    assert ASKED["tails"].at(other).levels is other
+
+
+def test_a_cut_with_settings_but_without_delta_is_shared_as_it_is():
+    @dataclass(frozen=True)
+    class Named(MarginalCut):
+        name: str = "mine"
+
+    assert [rule.cut for rule in sided(Named(), tails=(0.1, 0.1)).rules] == [Named(), Named()]
+
+
+def test_too_few_rows_on_one_side_ask_for_a_lower_level_and_on_two_for_larger_tails():
+    few = block(5)
+    upper, tails = (ASKED[name].calibrate(ASKED[name].summarise(*few)).remarks for name in ("upper", "tails"))
+    assert [own.in_words().endswith("a lower confidence level.") for own in upper] == [True]
+    assert [own.in_words().endswith("larger tails.") for own in tails] == [True]
+
+
+def test_the_sides_of_groups_are_infinite_each_by_itself():
+    rule = sided(MarginalCut(), tails=(0.01, 0.2)).for_groups(("a", "b"), "g")
+    predicted, y, context = block(60, groups=np.arange(60) % 2)
+    promise = rule.calibrate(rule.summarise(predicted, y, context)).promise
+    assert promise.whole_line == (False,)
+    assert [own.whole_line for own in rule.apart(promise)] == [(True,), (False,)]
+    one = ASKED["upper"].for_groups(("a",), "g")
+    promise = one.calibrate(one.summarise(*block(60, groups=np.zeros(60, dtype=int)))).promise
+    (found,) = one.apart(promise)
+    assert (promise.rank, found.rank) == ((55,), None)
+    assert one.together([found]) == promise
+
+
+def test_only_the_least_score_of_all_groups_is_that_of_the_other_side():
+    rule = sided(MarginalCut(), Residual(), side="upper").for_groups(("a", "b"), "g")
+    predicted, _, context = block(40, groups=np.arange(40) % 2)
+    y = np.where(np.arange(40) % 2, np.linspace(-1, 1, 40), 5.0 + np.arange(40))
+    summary = rule.summarise(predicted, y, context)
+    for found in (rule.calibrate(summary), rule.calibrate(counted(summary, 2))):
+        assert [part.promise.extended for part in found.promise.parts] == [False, False]

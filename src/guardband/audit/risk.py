@@ -11,7 +11,7 @@ from guardband.audit.risk_test import RiskTest, risk_test
 from guardband.audit.verdict import DOUBTFUL, MOST_MORE_ROWS, Verdict, VerdictKind, unusable
 from guardband.bands.risk import DISTANCE
 from guardband.bands.risk_promise import RiskPromise
-from guardband.words import about, at_least, chance, number, plain
+from guardband.words import about, at_least, at_most, chance, number, plain
 
 CLEAR_BREACH = 2
 """Rows are too few if they could not tell a mean loss of so many times the limit."""
@@ -81,7 +81,7 @@ def _verdict(
         return Verdict("cannot judge", words, "dependent rows")
     return _too_few(found, promise, test) or Verdict(
         "consistent",
-        f"Consistent with the promise: {found.in_words}. The promise is at most {number(found.limit)}, and a mean of "
+        f"Consistent with the promise: {found.in_words}. The promise is at most {at_most(found.limit)}, and a mean of "
         f"about {_breaking(found)} would have broken it.",
     )
 

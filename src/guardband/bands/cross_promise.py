@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from guardband.bands.cross_bounds import minmax_missed, missed_given_data, plus_missed
 from guardband.bands.law import Expectation, Law
-from guardband.bands.promise import DELTA, INDEPENDENT, Promise, joined, levels_in_words
+from guardband.bands.promise import DELTA, INDEPENDENT, Promise, infinite_in_words, joined, levels_in_words
 from guardband.bands.rank_promise import least_in_words
 from guardband.words import at_least, confidence_name, level_name
 
@@ -105,7 +105,7 @@ class CrossPromise(Promise):
         out = [
             f"Promise: {self._sentence(self.expected_coverage(), ' new rows')}{self._typical(levels_in_words(self))}",
             f"How: {method} used {self._rows()} for calibration, in {len(self.fold_sizes):,} folds. "
-            f"Each row was predicted without its fold.{self._left_over()}{self._infinite()}",
+            f"Each row was predicted without its fold.{self._left_over()}{infinite_in_words(self)}",
             f"Coverage: for the rows at hand, it is {least_in_words(self.coverage_bound(DELTA))}, with "
             f"{confidence_name(DELTA)} confidence.",
             f"Assumes: {self.assumption}.",
@@ -126,14 +126,11 @@ class CrossPromise(Promise):
 
     def not_promised(self) -> list[str]:
         """Return what a reader might take for promised, and is not."""
-        proved = at_least(self.expected_coverage()[0])
-        level = (
-            [] if self._is_level_proved else [f"The level itself. {self._level()} is typical, and {proved} is proved."]
-        )
+        proved, here = (joined(map(at_least, own)) for own in (self.expected_coverage(), self.coverage_bound(DELTA)))
+        level = f"The level itself. {levels_in_words(self)} is typical, and {proved} is proved."
         return [
-            *level,
-            f"A high coverage for this table. Only {at_least(self.coverage_bound(DELTA)[0])} is proved, with "
-            f"{confidence_name(DELTA)} confidence.",
+            *([] if self._is_level_proved else [level]),
+            f"A high coverage for this table. Only {here} is proved, with {confidence_name(DELTA)} confidence.",
             "Coverage for a single row. The promise is about all rows together, and some rows are harder to predict.",
             "Coverage within a group. Some groups may be covered less often, and others more often.",
             "Coverage for rows from another source, or from a later time if the data have changed.",
@@ -170,12 +167,6 @@ class CrossPromise(Promise):
         if not self.left_over:
             return ""
         return f" The other {'row' if self.left_over == 1 else f'{self.left_over:,}'} only trained."
-
-    def _infinite(self) -> str:
-        pairs = zip(self.confidence_level, self.whole_line, strict=True)
-        levels = [level_name(level) for level, whole in pairs if whole]
-        at = f" at {joined(levels)}" if len(self.confidence_level) > 1 else ""
-        return f" The intervals are infinite{at}." if levels else ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ from guardband.bands.law import Expectation, Law
 from guardband.bands.promise import DELTA, DISTINCT_ROW, EXCHANGEABLE, Promise
 from guardband.bands.rank_promise import ON_AVERAGE
 from guardband.bands.ranks import average_coverage, coverage_bound, marginal_rank, simultaneous_bound
-from guardband.words import at_least, level_name, percent
+from guardband.words import at_least, at_most, level_name
 
 INSTEAD = "An audit judges intervals. Judge probabilities with gb.metrics.pit and gb.metrics.pit_band."
 
@@ -127,13 +127,13 @@ class DistributionPromise(_Placed):
         return (
             f"{ON_AVERAGE}, at least the stated share of {self.new_rows()} lies at or below each quantile, such as "
             f"{level_name(self.confidence_level[-1])} for the quantile {self.confidence_level[-1]:g}. It is larger by "
-            f"at most {percent(1 / (self.n_calibration + 1))} unless rows tie."
+            f"at most {at_most(100 / (self.n_calibration + 1))}% unless rows tie."
         )
 
     def how(self, method: str) -> str:
         """Return where the quantiles come from, and which are infinite."""
         n = self.n_calibration
-        return f"{super().how(method)} Quantiles above {n} / {n + 1} are infinite."
+        return f"{super().how(method)} Quantiles above {n:,} / {n + 1:,} are infinite."
 
     def figures(self) -> list[str]:
         """Return what holds of the calibration rows at hand, for some levels."""

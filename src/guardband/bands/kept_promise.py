@@ -7,7 +7,7 @@ from typing import Any
 
 from guardband.bands.parted_promise import PartedPromise
 from guardband.bands.promise import Promise
-from guardband.bands.rank_promise import PacPromise
+from guardband.bands.rank_promise import OTHER_SOURCE, PacPromise
 from guardband.bands.weighted_promise import SHIFTED
 
 
@@ -49,9 +49,8 @@ class KeptPromise(PacPromise):
 
     def not_promised(self) -> list[str]:
         """Return what a reader might take for promised, and is not."""
-        out = super().not_promised()
-        out[2] = "Coverage if the weights are wrong, or if rows with equal inputs now have other outcomes."
-        return out
+        wrong = "Coverage if the weights are wrong, or if rows with equal inputs now have other outcomes."
+        return [wrong if own == OTHER_SOURCE else own for own in super().not_promised()]
 
 
 def of_kept_rows(promise: Promise, n_given: int, max_weight: float) -> Promise:

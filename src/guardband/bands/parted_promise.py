@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from guardband.bands.law import Expectation, Law
-from guardband.bands.promise import DELTA, Part, Promise, Side, joined
+from guardband.bands.promise import DELTA, Part, Promise, Side, infinite_in_words, joined
 from guardband.bands.rank_promise import ON_AVERAGE, SAME_SOURCE, RankPromise, least_in_words
 from guardband.bands.ranks import marginal_rank
 from guardband.bands.sides import REACH
@@ -266,13 +266,19 @@ class PartedPromise(Promise):
         return f"{', and '.join(every)}.{few}"
 
     def _infinite(self) -> str:
-        """Return which groups have infinite intervals."""
+        """Return which groups have infinite intervals, and at which levels."""
         if not self.is_grouped:
-            return " The intervals are infinite." if any(self.whole_line) else ""
-        names = [own[0].name for own in self._groups.values() if any(any(part.promise.whole_line) for part in own)]
-        if not names:
-            return ""
-        return f" The intervals are infinite in {len(names):,} of {len(self._groups):,} groups: {listed(names)}."
+            return infinite_in_words(self)
+        out, several = "", len(self.confidence_level) > 1
+        for i, level in enumerate(self.confidence_level):
+            names = [own[0].name for own in self._groups.values() if any(part.promise.whole_line[i] for part in own)]
+            at = f" at {level_name(level)}" if several else ""
+            if names:
+                out += (
+                    f" The intervals are infinite{at} in {len(names):,} of {len(self._groups):,} groups: "
+                    f"{listed(names)}."
+                )
+        return out
 
     def _group_lines(self) -> list[str]:
         """Return a line for each group, the first of many."""
@@ -289,18 +295,21 @@ class PartedPromise(Promise):
     def _in_words(self, part: Part, of_two: bool) -> str:
         """Return what holds of a part, nothing if that is not known."""
         promise, begun = part.promise, f"{part.side} bounds: " if of_two else ""
-        if any(promise.whole_line):
+        infinite = [level for level, whole in zip(self._levels(), promise.whole_line, strict=True) if whole]
+        if len(infinite) == len(self.confidence_level):
             return f"{begun}infinite" if of_two else "infinite intervals"
-        out = []
+        out = [f"infinite at {joined(infinite)}"] if infinite else []
         if promise.is_bound_known:
-            ranks = joined(f"{k:,}" for k in promise.rank or ())
+            ranks = joined(
+                f"{k:,}" for k, whole in zip(promise.rank or (), promise.whole_line, strict=True) if not whole
+            )
             bound = least_in_words(promise.coverage_bound(self._delta / len(self.parts)))
-            out.append(f"{begun}{ranks} inside, coverage {bound}")
+            out.append(f"{ranks} inside, coverage {bound}")
         if part.width is not None and part.cost is not None and not of_two:
             width = joined(map(number, part.width))
             cost = f" ({_changed(part.cost[0], part.side)})" if len(part.cost) == 1 else ""
             out.append(f"mean {REACH[part.side]} {width}{cost}")
-        return ", ".join(out)
+        return f"{begun}{', '.join(out)}" if out else ""
 
 
 def _changed(cost: float, side: Side) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from guardband.bands.law import Law
-from guardband.bands.promise import joined
+from guardband.bands.promise import infinite_in_words, joined
 from guardband.bands.rank_promise import RankPromise
 from guardband.bands.ranks import average_coverage, coverage_bound
 
@@ -73,5 +73,5 @@ class PavPromise(RankPromise):
             f"by the rule {self.rule!r}. Its intervals had to contain {joined(f'{k:,}' for k in self.rank)} of the "
             f"{self.counted}. They contain {joined(f'{s:,}' for s in self.covered)}.{self.drawn()}"
             + (" tau = 0 means that no network was good enough." if 0 in self.tau else "")
-            + self.infinite()
+            + infinite_in_words(self)
         )

@@ -163,11 +163,11 @@ class ByQuantiles(Placement):
         levels, (low, high) = np.array(self.levels), self._scales(predictions)
         right = np.searchsorted(levels, places, side="right")
         inner = np.clip(right, 1, self.columns - 1)
-        out, end = _columns(predictions, inner - 1), _columns(predictions, inner)
+        out = _columns(predictions, inner - 1)
         with np.errstate(invalid="ignore"):
             share = (places - levels[inner - 1]) / (levels[inner] - levels[inner - 1])
-            out += share * (end - out)
-            np.minimum(out, end, out=out)  # no further than the next quantile, whatever is rounded
+            # below 1 between levels, so that the product, however it is rounded, goes no further than the next quantile
+            out += share * (_columns(predictions, inner) - out)
             for beyond, start, far, scale in (
                 (right == 0, predictions[:, :1], (places - levels[0]) / levels[0], low[:, None]),
                 (right == self.columns, predictions[:, -1:], (places - levels[-1]) / (1 - levels[-1]), high[:, None]),

@@ -400,6 +400,14 @@ def levels_in_words(promise: Promise) -> str:
     return joined(map(level_name, promise.confidence_level))
 
 
+def infinite_in_words(promise: Promise) -> str:
+    """Return at which levels the intervals are infinite; nothing if at none."""
+    pairs = zip(promise.confidence_level, promise.whole_line, strict=True)
+    levels = [level_name(level) for level, whole in pairs if whole]
+    at = f" at {joined(levels)}" if len(promise.confidence_level) > 1 else ""
+    return f" The intervals are infinite{at}." if levels else ""
+
+
 def _tuples(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {name: _tuples(own) for name, own in value.items()}

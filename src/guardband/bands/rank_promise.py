@@ -9,7 +9,16 @@ from fractions import Fraction
 from typing import Any
 
 from guardband.bands.law import Expectation, Law
-from guardband.bands.promise import DELTA, DISTINCT_ROW, EXCHANGEABLE, INDEPENDENT, Promise, joined, levels_in_words
+from guardband.bands.promise import (
+    DELTA,
+    DISTINCT_ROW,
+    EXCHANGEABLE,
+    INDEPENDENT,
+    Promise,
+    infinite_in_words,
+    joined,
+    levels_in_words,
+)
 from guardband.bands.ranks import (
     average_coverage,
     coverage_bound,
@@ -21,6 +30,7 @@ from guardband.words import at_least, confidence_name, level_name
 
 ON_AVERAGE = "on average over possible calibration sets"
 SAME_SOURCE = " from the same source"
+OTHER_SOURCE = "Coverage for rows from another source, or from a later time if the data have changed."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,7 +194,7 @@ class RankPromise(Promise):
             made += " For this target alone, coverage is at least as high."
         if not inside:
             made = f"has too few calibration rows ({self.n_calibration:,}) for {levels_in_words(self)} intervals."
-        how = f"How: {method} {made}{self.population(self.n_calibration)}{self.drawn()}{self.infinite()}"
+        how = f"How: {method} {made}{self.population(self.n_calibration)}{self.drawn()}{infinite_in_words(self)}"
         return how + self.chosen()
 
     def population(self, kept: int) -> str:
@@ -209,13 +219,6 @@ class RankPromise(Promise):
             return f" Repeated rows count once ({self.n_rows:,} rows in all)."
         return f" guardband drew one row from each {self.entity} ({self.n_rows:,} rows in all)."
 
-    def infinite(self) -> str:
-        """Return at which levels the interval is infinite."""
-        pairs = zip(self.confidence_level, self.whole_line, strict=True)
-        levels = [level_name(level) for level, whole in pairs if whole]
-        at = f" at {joined(levels)}" if len(self.confidence_level) > 1 else ""
-        return f" The intervals are infinite{at}." if levels else ""
-
     def headline(self, method: str) -> str:
         """Return the promise of the first level in one or two plain sentences."""
         first, *others = self.confidence_level
@@ -233,7 +236,7 @@ class RankPromise(Promise):
         out = [
             "Coverage for a single row. The promise is about all rows together, and some rows are harder to predict.",
             "Coverage within a group. Some groups may be covered less often, and others more often.",
-            "Coverage for rows from another source, or from a later time if the data have changed.",
+            OTHER_SOURCE,
             "Narrow intervals or accurate predictions.",
         ]
         if self.targets > 1:

@@ -10,7 +10,7 @@ from guardband.bands.promise import DELTA, DISTINCT_ROW, EXCHANGEABLE, IDENTICAL
 from guardband.bands.rank_promise import ON_AVERAGE, SAME_SOURCE
 from guardband.bands.risk import DISTANCE
 from guardband.bands.risk_bounds import excess_p_value, largest_mean, risk_budget, risk_rows
-from guardband.words import confidence_name, level_name, number, percent
+from guardband.words import at_most, confidence_name, level_name, percent
 
 NO_COVERAGE = (
     "This promise limits the mean loss of new rows, and promises no coverage. Read certificate.risk, or calibrate with "
@@ -83,9 +83,9 @@ class RiskPromise(Promise):
         """Return limit, cap, the bound for these calibration rows, and how many of them are inside."""
         delta, mean = DELTA if self.delta is None else self.delta, f"Mean {self._loss}"
         return [
-            (mean, f"at most {number(self.limit)}"),
-            ("A single row counts", f"at most {number(self.cap)}"),
-            (f"{mean}, with {confidence_name(delta)} confidence", f"at most {number(self.risk_bound(delta))}"),
+            (mean, f"at most {at_most(self.limit)}"),
+            ("A single row counts", f"at most {at_most(self.cap)}"),
+            (f"{mean}, with {confidence_name(delta)} confidence", f"at most {at_most(self.risk_bound(delta))}"),
             ("Calibration rows inside", f"{self.covered[0]:,} of {self.n_calibration:,}"),
         ]
 
@@ -137,16 +137,17 @@ class RiskPromise(Promise):
     def lines(self, method: str) -> list[str]:
         """Return promise, how, risk, assumption, and what is not promised."""
         delta = DELTA if self.delta is None else self.delta
-        on_average = f"at most {number(self.limit)} is expected. " if self.delta is None else ""
+        on_average = f"at most {at_most(self.limit)} is expected. " if self.delta is None else ""
         independent = " The figure for these calibration rows also needs independent rows." if on_average else ""
         begin = ON_AVERAGE if self.delta is None else f"with {confidence_name(delta)} confidence"
+        inside = percent(self.covered[0] / self.n_calibration)
         return [
             f"Promise: {begin}, {self._sentence()}",
             f"How: {method} made the intervals just wide enough to keep the total loss of the {self.counted} at or "
-            f"below {number(max(0.0, self.budget))}. They contain {percent(self._share)} of these rows."
+            f"below {at_most(max(0.0, self.budget))}. They contain {inside} of these rows."
             f"{self._drawn()}{' The intervals are infinite.' if self.whole_line[0] else ''}",
             f"Mean {self._loss}: {on_average}{'For' if on_average else 'for'} these calibration rows it is at most "
-            f"{number(self.risk_bound(delta))}, with {confidence_name(delta)} confidence.",
+            f"{at_most(self.risk_bound(delta))}, with {confidence_name(delta)} confidence.",
             f"Assumes: {self.assumption}.{independent}",
             "Not promised: any coverage, a limit for a single row or for a group, or anything for rows from another "
             "source or a later time if the data have changed.",
@@ -163,13 +164,13 @@ class RiskPromise(Promise):
             "Any coverage. The promise is about how far values lie outside, not about how many do."
             if self.loss == DISTANCE
             else "Any coverage. The promise is about your loss, not about how many values lie outside.",
-            f"A limit for a single row. One row can count up to {number(self.cap)}, and lie further outside.",
+            f"A limit for a single row. One row can count up to {at_most(self.cap)}, and lie further outside.",
             "A limit within a group. Some groups may have a larger mean, and others a smaller one.",
             "Anything for rows from another source, or from a later time if the data have changed.",
             "Narrow intervals or accurate predictions.",
         ]
         if self.delta is None:
-            bound = number(self.risk_bound(DELTA))
+            bound = at_most(self.risk_bound(DELTA))
             return [
                 *out,
                 f"The limit for every calibration set. For the set used here, the mean is at most {bound} with 90% "
@@ -178,15 +179,11 @@ class RiskPromise(Promise):
         return [*out, f"Certainty. Up to {level_name(self.delta)} of possible calibration sets give a larger mean."]
 
     @property
-    def _share(self) -> float:
-        return self.covered[0] / self.n_calibration
-
-    @property
     def _loss(self) -> str:
         return "distance" if self.loss == DISTANCE else "loss"
 
     def _sentence(self, source: str = "") -> str:
-        limit, cap, rows = number(self.limit), number(self.cap), self._rows(source)
+        limit, cap, rows = at_most(self.limit), at_most(self.cap), self._rows(source)
         if self.loss == DISTANCE:
             return (
                 f"the mean distance of {rows} from their intervals is at most {limit}. A value inside counts 0, and a "

@@ -72,7 +72,7 @@ class WeightedPromise(Promise):
 
     def coverage_bound(self, delta: float) -> tuple[float, ...]:
         """Return 1 - (1 - level) / delta, or 0: misses are 1 - level on average, and never negative (Markov)."""
-        return tuple(1.0 if share >= 1 else max(0.0, 1 - (1 - share) / delta) for share in self.expected_coverage())
+        return tuple(max(0.0, 1 - (1 - share) / delta) for share in self.expected_coverage())
 
     def expectations(self) -> tuple[Expectation, ...]:
         """Return about what to expect, with as many rows as the weights leave; no count contradicts the promise.

@@ -195,4 +195,4 @@ class CalibratedPlaces:
             raise ValueError("the places of its calibration rows do not fit")
         if len(kept_places) != min(n, MOST_KEPT) or not np.isin(kept_places, places).all():
             raise ValueError("the places of its calibration rows are not those of the rows that it kept")
-        return cls(placement=fields.pop("placement"), places=places, kept=kept, kept_places=kept_places, **fields)
+        return cls(places=places, kept=kept, kept_places=kept_places, **fields)

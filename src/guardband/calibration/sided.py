@@ -297,5 +297,5 @@ class _InWords:
     of_two: bool
 
     def __call__(self) -> str:
-        words = self.remark.in_words().replace("intervals", f"{self.side} bounds", 1)
+        words = self.remark.in_words().replace("intervals", f"{self.side} bounds")
         return words.replace("a lower confidence level", "larger tails") if self.of_two else words

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -10,7 +10,7 @@ import typer
 from guardband.cli.console import Speaker, table
 from guardband.cli.help import PROMISE
 from guardband.cli.options import risk_in
-from guardband.words import confidence_name, number
+from guardband.words import at_most, confidence_name, number
 
 PlannedRisk = Annotated[
     float | None,
@@ -40,7 +40,7 @@ def plan_risk(limit: float | None, cap: float | None, delta: float, sizes: Seque
     if not 0 < delta < 1:
         raise ValueError(f"--delta must lie strictly between 0 and 1, found {delta}. Use a number such as 0.1.")
     needs, given = risk_needs(risk.limit, risk.cap, delta), risk_given(risk.limit, risk.cap, delta, sizes)
-    sure, mean = confidence_name(delta), number(risk.limit)
+    sure, mean = confidence_name(delta), at_most(risk.limit)
     shown = table("promise", "guarantee", "calibration rows", right=(2,), title=f"Rows needed for a mean of {mean}")
     for own in needs:
         shown.add_row(own["promise"], own["guarantee"], f"{own['rows']:,}")
@@ -48,7 +48,9 @@ def plan_risk(limit: float | None, cap: float | None, delta: float, sizes: Seque
     columns = ("rows", "guarantee", "mean of these rows", f"{sure} sure")
     shown = table(*columns, right=(0, 2, 3), title=f"What rows give for a mean of at most {mean}")
     for own in given:
-        shown.add_row(f"{own['rows']:,}", own["guarantee"], _or_infinite(own["mean"]), _or_infinite(own["bound"]))
+        shown.add_row(
+            f"{own['rows']:,}", own["guarantee"], _in_words(own["mean"], number), _in_words(own["bound"], at_most)
+        )
     speaker.tell(shown)
     speaker.tell(
         "mean of these rows: the largest mean loss that the calibration rows may have. A smaller one means wider "
@@ -92,5 +94,5 @@ def risk_given(limit: float, cap: float, delta: float, sizes: Sequence[int]) -> 
     return out
 
 
-def _or_infinite(value: float | None) -> str:
-    return "infinite intervals" if value is None else number(value)
+def _in_words(value: float | None, written: Callable[[float], str]) -> str:
+    return "infinite intervals" if value is None else written(value)
