@@ -6,12 +6,17 @@ BIN := .venv/bin
 PIP := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet
 LOCKED := PIP_DISABLE_PIP_VERSION_CHECK=1 build/locked/bin/python -m pip install --quiet --no-deps
 
+# Python keeps what it compiles: tests start many processes, and each would compile the package again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test lint smoke locked docs acceptance clean
 
 demo: .venv/demo
 	$(BIN)/guardband demo
 
 # A file's tests stay together, so that what they share is made once, and start in order: the last are short doctests.
+# One thread each, also in the processes that tests start: threads of several wait for each other at full speed.
+test: export OMP_NUM_THREADS := 1
 test: lint
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=15
 

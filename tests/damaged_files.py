@@ -27,6 +27,7 @@ TARGET = "y"
 NOT_LEARNT = ("many", "pair", "fixed", "runs", "none")
 MEMORY, SECONDS = 3 << 30, 20
 AT_ONCE = 2
+ENDINGS = (".csv", ".arrow", ".parquet")
 
 
 # What is damaged.
@@ -432,7 +433,7 @@ def read_apart(path, model):
             resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
             os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-            works = {e: lambda e=e: predict_reading(path, model, e) for e in (".csv", ".arrow", ".parquet")}
+            works = {e: lambda e=e: predict_reading(path, model, e) for e in ENDINGS}
             works = {"fit": lambda: fit_reading(path)} | works
             for name, work in works.items():
                 os.write(send, json.dumps([name, *(word[:2000] for word in outcome_of(work))]).encode() + b"\n")
@@ -464,9 +465,6 @@ def cases(first, count, seed, originals):
 
 def serve(folder, first, count, seed):
     """Print how each damaged file was read; without a number of files, those with a purpose."""
-    from guardband.cli.labelled import Labelled  # noqa: F401  what is imported here is so in all processes
-    from guardband.doors.bands import BandCalibrator  # noqa: F401  torch, which takes longer than all the rest
-
     warnings.simplefilter("ignore")
     pa.set_cpu_count(1)
     originals = sources()
@@ -476,6 +474,8 @@ def serve(folder, first, count, seed):
         path.write_bytes(data)
         with contextlib.redirect_stderr(io.StringIO()):
             models[name] = _Model(fit_reading(path).X)
+            for ending in ENDINGS:  # what it imports here is imported in all processes
+                outcome_of(lambda n=name, p=path, e=ending: predict_reading(p, models[n], e))
     todo = ((i, n, k, d, models[n]) for i, n, k, d in cases(first, count, seed, originals))
     if not count:
         one = _Model(pa.table({"x": pa.array(["a", "b"] * 20)}))

@@ -40,10 +40,13 @@ class Package:
         found = {path.relative_to(folder.parent).with_suffix(""): path for path in folder.rglob("*.py")}
         self.name = folder.name
         self.files = {".".join(path.parts).removesuffix(".__init__"): found[path] for path in sorted(found)}
-        self._trees = {name: ast.parse(path.read_text()) for name, path in self.files.items()}
         # Public names of the package that load when they are used, and the module that each is from.
-        root = [node for node, _ in statements(self._trees[self.name]) if isinstance(node, ast.ImportFrom)]
+        root = [node for node, _ in statements(self._tree(self.name)) if isinstance(node, ast.ImportFrom)]
         self._homes = {f"{self.name}.{alias.name}": node.module for node in root for alias in node.names}
+
+    @cache  # noqa: B019
+    def _tree(self, name):
+        return ast.parse(self.files[name].read_text())
 
     @cache  # noqa: B019
     def imports(self, name, *, loading=False):
@@ -52,7 +55,7 @@ class Package:
         ``from a import b`` is ``a.b`` where that is a module, and ``a`` otherwise.
         """
         found = set()
-        for node, is_late in statements(self._trees[name]):
+        for node, is_late in statements(self._tree(name)):
             if not (loading and is_late):
                 found |= self._targets(name, node)
         return found if loading else found | self._used_through_the_package(name)
@@ -80,7 +83,7 @@ class Package:
 
     def _used_through_the_package(self, name):
         """Return the modules behind ``guardband.calibrate`` and the like, which load what they name."""
-        tree = self._trees[name]
+        tree = self._tree(name)
         plain = [node for node, _ in statements(tree) if isinstance(node, ast.Import)]
         bound = {alias.asname or self.name for node in plain for alias in node.names if alias.name == self.name}
         used = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)]

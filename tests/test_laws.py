@@ -11,7 +11,6 @@ import guardband as gb
 from guardband.data.artificial import PaperModel
 from guardband.planning import pav_epsilon
 from guardband.training.predict import predict_blocks
-from guardband.training.stack import why_not_stacked
 from laws import total_count_band
 
 MODEL = PaperModel(n_features=8)
@@ -20,20 +19,6 @@ DELTA = 0.1
 NETWORK = {"network": "plain", "hidden": (16,), "epochs": 10, "learning_rate": 0.02, "batch_size": 100}
 NETWORK |= {"split_by": []}  # rows stand alone: looking for dependence would take most of the time
 X_MANY, _ = MODEL.draw(5000, seed=10**6)
-
-
-@pytest.fixture(autouse=True)
-def tried_out_once(monkeypatch):
-    """All replications have networks of the same form, so it is tried out only once whether they can be stacked."""
-    answers = {}
-
-    def once(networks, example):
-        form = str(networks[0]), len(networks), example.shape
-        if form not in answers:
-            answers[form] = why_not_stacked(networks, example)
-        return answers[form]
-
-    monkeypatch.setattr("guardband.training.stack.why_not_stacked", once)
 
 
 @pytest.fixture(autouse=True)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable
+from functools import cache
+from typing import Annotated, Any
 
 import typer
+from typer.main import get_command
 
 from guardband import __version__
 from guardband.cli.audit import audit
@@ -72,3 +75,9 @@ def root(
 
     If you have no data at hand, try `guardband demo`. Each command explains its options: `guardband fit --help`.
     """
+
+
+@cache
+def commands() -> Callable[..., Any]:
+    """Return the application with the options of its commands, which Typer reads from their signatures."""
+    return get_command(app)

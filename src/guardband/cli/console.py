@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 from guardband.cli.status import STATUS
@@ -101,8 +101,7 @@ class Speaker:
             with self.doing(what):
                 yield
         finally:
-            if not gc.get_freeze_count():  # only once in a process: what is frozen is never looked at again
-                gc.freeze()
+            _set_aside_what_is_loaded()
             if was_on:
                 gc.enable()
 
@@ -117,6 +116,11 @@ class Speaker:
         shown = not self.quiet and self.err.is_terminal
         with self.doing(what), ProgressBar(shown, "bytes" if in_bytes else "rows") as bar:
             yield lambda done: bar.update(what, done, total)
+
+
+@cache  # only once in a process: what is frozen is never looked at again
+def _set_aside_what_is_loaded() -> None:
+    gc.freeze()
 
 
 def open_console(stderr: bool) -> Console:

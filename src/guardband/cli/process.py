@@ -39,9 +39,9 @@ def _outcome() -> tuple[int, str]:
         show_warnings_in_one_line()
         if _is_nowhere():
             return REFUSED, "The current folder was removed. Change to another one."
-        from guardband.cli.app import app  # takes a moment, in which signals are heard
+        from guardband.cli.app import commands  # takes a moment, in which signals are heard
 
-        code = app(standalone_mode=False)
+        code = commands()(standalone_mode=False)
     except KeyboardInterrupt:
         raise
     except OutputLostError:

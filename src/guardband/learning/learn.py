@@ -30,7 +30,7 @@ from guardband.training.health import DEAD_SHARE, dead_shares, mean_leaves, vari
 from guardband.training.members import Members
 from guardband.training.predict import BLOCK, predict
 from guardband.training.recipe import Recipe
-from guardband.training.stack import stack
+from guardband.training.stack import Stack, stack
 
 Trainer = Callable[[Job], Trained]
 """Trains the networks of a job: here, or on other machines."""
@@ -224,7 +224,10 @@ class _Fleet:
         return slice(owner * each, (owner + 1) * each)
 
     def _stack(self, owner: int) -> Members:
-        return stack([self._network(one, 0) for one in self.members[self._place(owner)]], self.rows.x[:2])
+        networks = [self._network(one, 0) for one in self.members[self._place(owner)]]
+        if self.architecture.builder is None:
+            return Stack(networks)  # guardband's own networks can always be stacked
+        return stack(networks, self.rows.x[:2])
 
     def _outputs(self, owner: int, trained: Trained, members: Members) -> tuple[Array, NDArray[np.intp]]:
         """Return what a set's networks put out for some of its rows, ``(M, n, columns)``, and which rows these are."""

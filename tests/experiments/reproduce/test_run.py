@@ -194,17 +194,27 @@ def ending(cell, *_):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def test_a_worker_that_is_killed_is_told_in_one_sentence(tmp_path):
+def working(cell, folder, *_):
+    (folder.path / f"worker-{os.getpid()}").touch()
+    time.sleep(300)
+
+
+def two_workers(path, doing):
+    """Begin a process that runs the cells in two workers, each of which does this instead."""
     code = (
         "import sys; sys.path.insert(0, sys.argv[2])\n"
         "from pathlib import Path\nfrom guardband.experiments.reproduce import run as module\n"
-        "from test_run import CELLS, ending, folder_at\nmodule._run_cell = ending\n"
-        "try: module.run(CELLS, folder_at(Path(sys.argv[1])), jobs=2, verbose=False)\n"
+        "import test_run\nmodule._run_cell = getattr(test_run, sys.argv[3])\n"
+        "try: module.run(test_run.CELLS, test_run.folder_at(Path(sys.argv[1])), jobs=2, verbose=False)\n"
         "except ChildProcessError as error: print(error)\n"
     )
-    command = [sys.executable, "-c", code, str(tmp_path / "run"), os.path.dirname(__file__)]
-    result = subprocess.run(command, capture_output=True, text=True)
-    assert result.stdout.strip().endswith("The same command goes on from there."), result.stderr
+    command = [sys.executable, "-c", code, str(path), os.path.dirname(__file__), doing.__name__]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_a_worker_that_is_killed_is_told_in_one_sentence(tmp_path):
+    told, trouble = two_workers(tmp_path / "run", ending).communicate()
+    assert told.strip().endswith("The same command goes on from there."), trouble
 
 
 def children_of(pid):
@@ -226,21 +236,17 @@ def alive(pid):
 @pytest.mark.skipif(children_of(os.getpid()) is None, reason="needs Linux's list of a process's children")
 def test_workers_end_with_the_command(tmp_path):
     """A run that is killed leaves no process behind."""
-    out = tmp_path / "out"
-    command = [sys.executable, "-m", "guardband", "reproduce", "simulation", "--quick", "--jobs", "2", "-o", str(out)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    workers = []
-    while len(workers) < 3:  # two, and the one that looks after what they share
-        assert process.poll() is None
-        workers = children_of(process.pid)
+    with two_workers(tmp_path / "run", working) as process:
+        while len(list((tmp_path / "run").glob("worker-*"))) < 2:
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.05)
+        left = children_of(process.pid)
+        process.kill()
+    assert len(left) == 3  # also the one that looks after what they share
+    end = time.monotonic() + 60
+    while any(map(alive, left)) and time.monotonic() < end:
         time.sleep(0.05)
-    time.sleep(5)
-    process.kill()
-    process.wait()
-    end = time.monotonic() + 300  # one that is still importing torch ends after that
-    while any(map(alive, workers)) and time.monotonic() < end:
-        time.sleep(0.05)
-    assert not any(map(alive, workers))
+    assert not any(map(alive, left))
 
 
 def test_all_leaves_out_what_needs_a_login_and_says_so(tmp_path, monkeypatch):
@@ -249,6 +255,7 @@ def test_all_leaves_out_what_needs_a_login_and_says_so(tmp_path, monkeypatch):
 
     monkeypatch.setattr(cells, "cells_of", some)
     monkeypatch.setattr(cells, "EXPERIMENTS", ("simulation", "house"))
+    monkeypatch.setattr("guardband.experiments.reproduce.report.report", lambda folder: (folder.path, []))
     command = ["reproduce", "all", "--quick", "-o", str(tmp_path / "out"), "--data-dir", str(tmp_path / "none")]
     result = CliRunner().invoke(app, command)
     assert result.exit_code == 0, result.output
