@@ -11,6 +11,7 @@ import torch
 
 import guardband as gb
 from guardband.data.artificial import PaperModel
+from guardband.data.codes import TargetCode
 from guardband.data.table import read_table
 from guardband.data.target import Target
 from guardband.methods.registry import method_names
@@ -78,6 +79,24 @@ def test_a_long_tail_comes_along(tmp_path):
     gb.export_onnx(network, network.rows(rows[:3]), tmp_path / "m.onnx")
     found = onnxruntime.InferenceSession(tmp_path / "m.onnx").run(None, {"x": network.rows(rows).numpy()})
     np.testing.assert_allclose(found[2], bands.upper, rtol=1e-4)
+
+
+def test_described_categories_come_along(tmp_path):
+    rng, place = np.random.default_rng(0), np.repeat(np.arange(150), 6)
+    rows = pd.DataFrame({"place": [f"p{i}" for i in place], "x": rng.standard_normal(900)})
+    y = 3 * rng.standard_normal(150)[place] + 0.3 * rng.standard_normal(900)
+    trains = np.arange(900) % 6 < 4
+    model = gb.IntervalRegressor(hidden=(16,), max_epochs=6, preset="fast", random_state=0, calibration_size=None)
+    model.set_params(split_by=[]).fit(rows[trains], y[trains]).calibrate(rows[~trains], y[~trains])
+    assert isinstance(model.fitted_.learned.encoder.codes[0], TargetCode)
+    model.save(tmp_path / "m.guardband")
+    bands = model.predict_interval(rows)
+    np.testing.assert_array_equal(gb.load(tmp_path / "m.guardband").predict_interval(rows).upper, bands.upper)
+    network = model.as_network()
+    np.testing.assert_allclose(network(network.rows(rows))[:, 0], bands.lower, rtol=1e-4, atol=1e-4)
+    gb.export_onnx(network, network.rows(rows[:3]), tmp_path / "m.onnx")
+    found = onnxruntime.InferenceSession(tmp_path / "m.onnx").run(None, {"x": network.rows(rows).numpy()})
+    np.testing.assert_allclose(found[2], bands.upper, rtol=1e-4, atol=1e-4)
 
 
 def test_new_missing_and_unknown_values_are_encoded_alike():

@@ -5,25 +5,32 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from guardband.learning.architecture import Architecture
-from guardband.learning.choice import interval_score_of
+from guardband.learning.choice import SCORES, interval_score_of
 from guardband.learning.learn import learn
+from guardband.learning.learned import read_outputs
 from guardband.learning.options import FitOptions
-from guardband.learning.training_rows import TrainingRows
+from guardband.learning.training_rows import Array, TrainingRows
+from guardband.methods.registry import method_named
 from guardband.training.deadline import Deadline
 from guardband.training.epochs import FEWEST_TO_HOLD_OUT
 from guardband.training.job import Progress
+from guardband.training.predict import predict
 from guardband.training.recipe import Recipe
 
-MARGIN = 0.98
-"""Descriptions must be as much better: copies with vectors differ more from each other, and gain more when averaged."""
 SHARE = 0.1
 """The share of the time left that each of both may take if time is limited."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One copy learns from rows in both ways. Rows that it did not see, the same for both, say which is better."""
+    """Two copies learn from rows in both ways. Rows that none of them saw say which is better.
+
+    The average of copies is what counts, and copies with vectors gain more by it: one has an error that is its own, of
+    which the average of k keeps a share of 1 / k. How large it is, two copies and their average tell.
+    """
 
     options: FitOptions
     architecture: Architecture
@@ -38,19 +45,24 @@ class Trial:
         if self.recipe.epochs != "early" or len(rows.x) < FEWEST_TO_HOLD_OUT or len(self.options.specs) > 1:
             return rows
         scores = [self._score(own, deadline) for own in (rows, described)]
-        is_better = scores[1] < MARGIN * scores[0]
+        is_better = scores[1] < scores[0]
         how = "categories described by the target" if is_better else "a vector for each category"
         return replace(described if is_better else rows, choice=how)
 
     def _score(self, rows: TrainingRows, deadline: Deadline) -> float:
-        """Return the interval score of one copy, which learns the target as it is, on the rows that stop it."""
-        options, effort, (plain, *_) = self.options, self.options.effort, rows.target.scales
+        """Return the interval score to expect of all copies, if they learn the target as it is."""
+        options, effort, (spec,), (plain, *_) = (
+            self.options,
+            self.options.effort,
+            self.options.specs,
+            rows.target.scales,
+        )
         rows = replace(rows, target=replace(rows.target, scales=(plain,)), y=rows.y[:1])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what is wrong is said of the copies that are kept
             (learned,) = learn(
                 [rows],
-                options.specs,
+                [spec, replace(spec, copy=1)],
                 self.architecture.for_table(rows.encoder),
                 self.recipe,
                 replace(effort, copies=1, restarts=0, folds=max(effort.folds, effort.copies)),
@@ -58,6 +70,15 @@ class Trial:
                 progress=self.progress,
                 deadline=deadline.share(SHARE),
             )
-        predicted, seen = learned.predict_left_out(rows.x)
+        assert learned.left_out is not None
+        seen = np.flatnonzero(learned.left_out >= 0)
+        outputs = predict(learned.members, rows.x[seen], options.device).astype(np.float64)
         y = plain.center + plain.scale * rows.y[0, seen]
-        return interval_score_of(options.method, options.request, predicted, y, rows.target.to_units)
+        methods = [method_named(name) for name in SCORES] if options.chooses_score else [options.method]
+
+        def score(own: Array) -> float:
+            predicted, to_units = read_outputs((spec.head,), own, rows.target, False, np), rows.target.to_units
+            return min(interval_score_of(method, options.request, predicted, y, to_units) for method in methods)
+
+        alone, together = (score(outputs[:1]) + score(outputs[1:])) / 2, score(outputs)
+        return alone - 2 * (1 - 1 / effort.copies) * (alone - together)
