@@ -7,7 +7,6 @@ import torch
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
-from guardband.data import category_targets
 from guardband.data.asking import answered
 from guardband.data.category_targets import OF_ALL, describe
 from guardband.data.codes import RobustCode
@@ -45,15 +44,15 @@ def standard(others, numbers):
     return np.concatenate([code.encode(own) for code, own in zip(codes, numbers.T, strict=True)], 1)
 
 
-def folds_of(n, seed=0):
-    return np.random.default_rng(seed).permutation(n) % category_targets.FOLDS
+def turns_of(n):
+    return np.random.default_rng(0).permutation(n)
 
 
-def test_training_rows_are_described_by_other_folds_and_new_ones_by_all():
+def test_training_rows_are_described_by_those_before_and_new_ones_by_all():
     frame, y = rows(), np.random.default_rng(1).exponential(size=N)
     table, encoder, x, as_new = described(frame, y)
-    fold = folds_of(N)
-    others = by_hand(frame, y, lambda i: fold != fold[i])
+    turn = turns_of(N)
+    others = by_hand(frame, y, lambda i: turn < turn[i])
     every = by_hand(frame, y, lambda i: np.ones(N, dtype=bool))
     np.testing.assert_allclose(x[:, 1:4], standard(others, others), atol=1e-5)
     np.testing.assert_allclose(encoder.encode(table)[:, 1:4], standard(others, every), atol=1e-5)
@@ -66,11 +65,11 @@ def test_only_the_order_of_targets_matters():
     np.testing.assert_array_equal(described(frame, y)[2], described(frame, np.log(y))[2])
 
 
-def test_rows_of_one_entity_are_in_one_fold():
+def test_rows_of_one_entity_do_not_describe_each_other():
     frame, y = rows(), np.random.default_rng(1).exponential(size=N)
     entity = np.arange(N) // 2
-    fold = np.random.default_rng(0).permutation(N // 2)[entity] % category_targets.FOLDS
-    others = by_hand(frame, y, lambda i: fold != fold[i])
+    turn = turns_of(N // 2)[entity]
+    others = by_hand(frame, y, lambda i: turn < turn[i])
     np.testing.assert_allclose(described(frame, y, entity=entity)[2][:, 1:4], standard(others, others), atol=1e-5)
 
 
