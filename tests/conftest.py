@@ -1,8 +1,10 @@
 """What every test shares: one thread per process, the data folder, small data."""
 
+import gc
 import os
 import random
 import shutil
+from collections.abc import Generator
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +20,17 @@ torch.set_num_threads(1)
 settings.register_profile("repeatable", derandomize=True)
 if os.environ.get("CI"):
     settings.load_profile("repeatable")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Look for no garbage while tests are collected, which takes a third of the time: all that is made then stays."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)

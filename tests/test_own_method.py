@@ -9,8 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import guardband as gb
+from guardband.cli.app import app
 from guardband.methods.registry import GROUP
 
 PAGE = Path(__file__).parent.parent / "docs" / "own-method.md"
@@ -62,23 +64,26 @@ def test_an_installed_method_is_known_by_name_and_its_files_need_no_object(metho
     assert again.certificate_ == model.certificate_
 
 
-def test_it_joins_the_command_lines_list_and_fits_there(installed, tmp_path):
+def test_it_joins_the_command_lines_list(installed):
+    paths = os.pathsep.join([str(installed), os.environ.get("PYTHONPATH", "")])
+    program = [sys.executable, "-m", "guardband", "fit", "--help"]
+    assert "in-proportion" in subprocess.check_output(program, env=os.environ | {"PYTHONPATH": paths}, text=True)
+
+
+def test_it_fits_on_the_command_line(method, tmp_path):
     X, y = rows()
     lines = [",".join(f"{v:.6g}" for v in (*x, own)) for x, own in zip(X, y, strict=True)]
     half = len(lines) // 2
     (tmp_path / "table.csv").write_text("\n".join(["a,b,c,y", *lines[:half]]))
     (tmp_path / "new.csv").write_text("\n".join(["a,b,c,y", *lines[half:]]))
-    paths = os.pathsep.join([str(installed), os.environ.get("PYTHONPATH", "")])
-    program = [sys.executable, "-m", "guardband"]
 
     def run(*words):
-        out = subprocess.run([*program, *words], env=os.environ | {"PYTHONPATH": paths}, capture_output=True, text=True)
-        assert out.returncode == 0, out.stderr
-        return out.stdout
+        done = CliRunner().invoke(app, words)
+        assert done.exit_code == 0, done.output
+        return done.stdout
 
-    assert "in-proportion" in run("fit", "--help")
     model = str(tmp_path / "model.guardband")
-    words = ("--target", "y", "--method", "in-proportion", "--preset", "fast", "-o", model, "--no-report", "--json")
+    words = ("--target", "y", "--method", method, "--preset", "fast", "-o", model, "--no-report", "--json")
     found = json.loads(run("fit", str(tmp_path / "table.csv"), *words))
     assert found["certificate"]["kind"] == "odds"
     assert "Promise: of 100 new rows, 90 or more" in found["certificate_in_words"]

@@ -19,7 +19,7 @@ from guardband.experiments.reproduce import cells
 from guardband.experiments.reproduce.cells import Cell
 from guardband.experiments.reproduce.contest import contest
 from guardband.experiments.reproduce.folder import RESULTS, Folder
-from guardband.experiments.reproduce.run import run
+from guardband.experiments.reproduce.run import _run_cell, run
 from guardband.experiments.reproduce.setting import EVERYONE, Setting
 
 SETTING = Setting("tuned", (8,), EVERYONE, max_epochs=3, batch_size=100)
@@ -160,19 +160,37 @@ def test_missing_data_is_told_before_anything_is_trained(tmp_path, monkeypatch, 
     assert len(said.strip().splitlines()) == 1
 
 
+def working(cell, folder, *_):
+    (folder.path / f"worker-{os.getpid()}").touch()
+    time.sleep(300)
+
+
+def first_then_working(cell, *rest):
+    (_run_cell if cell == CELLS[0] else working)(cell, *rest)
+
+
 def test_ctrl_c_leaves_finished_cells_and_says_how_to_go_on(tmp_path):
     out = tmp_path / "out"
-    command = [sys.executable, "-m", "guardband", "reproduce", "simulation", "--quick", "-o", str(out)]
+    code = (
+        "import sys; sys.path.insert(0, sys.argv.pop(1))\n"
+        "import test_run\nfrom guardband.cli import program\n"
+        "test_run.cells.cells_of = lambda *_: test_run.CELLS\n"
+        "from guardband.experiments.reproduce import run as module\n"
+        "module._run_cell = test_run.first_then_working\n"
+        "program()\n"
+    )
+    words = ["reproduce", "simulation", "--quick", "-o", str(out), "--device", "cpu"]
+    command = [sys.executable, "-c", code, os.path.dirname(__file__), *words]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    while not (out / "run.json").exists():
-        assert process.poll() is None
+    while not list(out.glob("worker-*")):
+        assert process.poll() is None, process.communicate()
         time.sleep(0.05)
-    time.sleep(2)
     process.send_signal(signal.SIGINT)
     told, trouble = process.communicate(timeout=300)
     assert process.returncode == 130, trouble
     assert "To continue, give the same command again" in told
     assert "Traceback" not in trouble
+    assert Folder(out).is_done(CELLS[0])
 
 
 def test_a_damaged_folder_is_named(tmp_path):
@@ -192,11 +210,6 @@ def test_each_command_that_worked_on_a_run_is_kept(tmp_path):
 
 def ending(cell, *_):
     os.kill(os.getpid(), signal.SIGKILL)
-
-
-def working(cell, folder, *_):
-    (folder.path / f"worker-{os.getpid()}").touch()
-    time.sleep(300)
 
 
 def two_workers(path, doing):
