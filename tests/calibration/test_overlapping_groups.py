@@ -254,3 +254,32 @@ def test_patterns_that_nothing_balances_are_infinite():
     scores[40:] = np.inf
     assert np.isinf(solved(scores, members, Fraction(9, 10), [[True, True]])).all()
     assert np.isinf(solved(scores, members[:, :1] & [[True, False]], Fraction(9, 10), [[True, True]])).all()
+
+
+def test_what_paths_do_not_find_comes_from_linear_programs(monkeypatch):
+    rng = np.random.default_rng(5)
+    members = rng.random((60, 3)) < 0.5
+    members[:, 0] |= ~members.any(axis=1)
+    scores, asked = rng.standard_normal(60), [[True, False, False], [True, True, False], [True, True, True]]
+    wanted = solved(scores, members, Fraction(9, 10), asked)
+    found = overlapping_groups._Problems.thresholds
+    for lost in ([1], [0, 1, 2]):
+
+        def some(self, new, lost=lost):
+            out = found(self, new)
+            out[lost] = np.nan
+            return out
+
+        monkeypatch.setattr(overlapping_groups._Problems, "thresholds", some)
+        np.testing.assert_allclose(solved(scores, members, Fraction(9, 10), asked), wanted)
+
+
+def test_a_solution_counts_only_where_every_pattern_stays_within_its_reach():
+    rng = np.random.default_rng(6)
+    own = object.__new__(overlapping_groups._Problems)
+    own.phi = np.array([[1.0, 0, 0], [0, 1, 0], [1, 1, 0], [1, 0, 1], [1, 1, 1]])
+    for reach in (np.array([1.0, 2, 0.5, 1, 3]), np.full(5, 1.0), np.array([np.inf, 1, np.inf, 1, 1])):
+        multiplier = rng.standard_normal((500, 3)) * rng.choice([0.1, 1, 3], (500, 1))
+        wanted = [all(abs(move) <= far for move, far in zip(own.phi @ m, reach, strict=True)) for m in multiplier]
+        assert 0 < sum(wanted) < 500
+        assert own._is_within(multiplier, reach).tolist() == wanted
