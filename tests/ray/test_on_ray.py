@@ -8,6 +8,8 @@ import errno
 import json
 import os
 import signal
+import time
+from functools import partial
 from glob import glob
 
 import numpy as np
@@ -27,6 +29,7 @@ from guardband.data.several import open_tables
 from guardband.data.table_writer import open_writer
 from guardband.exceptions import MissingTargetWarning, OverlapError
 from guardband.ray import scoring
+from guardband.ray.cluster import in_order, task
 from guardband.ray.scoring import DONE, score_files
 from guardband.ray.sources import FILE, ROW, Files, read_files
 from ray_rows import COLUMNS, frame, table
@@ -324,6 +327,27 @@ def test_a_part_that_kills_every_worker_ends_the_run_with_a_sentence(model, file
     with pytest.raises(ValueError, match="was killed 2 times"):
         scored(model, files.replace("*", "1"), tmp_path, write=deadly)
     assert not list(tmp_path.glob("*.parquet"))
+
+
+def test_work_that_nobody_waits_for_ends_with_its_worker_and_is_not_interrupted(tmp_path):
+    def wait(folder):
+        (folder / "begun").write_text(str(os.getpid()))
+        try:
+            time.sleep(600)
+        except BaseException:  # a worker that goes on after it may have loaded half of a package
+            (folder / "interrupted").touch()
+            raise
+
+    calls = (partial(task(lambda: 1).remote), partial(task(wait).remote, tmp_path))
+    under_way = in_order(calls, 2)
+    assert next(under_way) == 1
+    while not (tmp_path / "begun").exists() or not (tmp_path / "begun").read_text():
+        time.sleep(0.01)
+    worker = int((tmp_path / "begun").read_text())
+    under_way.close()
+    while os.path.exists(f"/proc/{worker}/fd/0") and not (tmp_path / "interrupted").exists():
+        time.sleep(0.01)
+    assert not (tmp_path / "interrupted").exists()
 
 
 @pytest.fixture

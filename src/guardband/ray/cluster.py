@@ -190,9 +190,11 @@ def in_order(calls: Iterable[Callable[[], Any]], ahead: int) -> Iterator[Any]:
                 yield _first_fetched(waiting.popleft())
         while waiting:
             yield _first_fetched(waiting.popleft())
-    finally:  # if nobody asks any more, what is under way ends
+    finally:
+        # If nobody asks any more, what is under way ends, and its workers with it. A worker that is interrupted while
+        # it imports a package could not import it again, and all that runs there later would fail.
         for left in waiting:
-            ray.cancel(left[0] if isinstance(left, list) else left)
+            ray.cancel(left[0] if isinstance(left, list) else left, force=True)
 
 
 def fetched(reference: Any) -> Any:
