@@ -56,7 +56,9 @@ def test_training_rows_are_described_by_those_before_and_new_ones_by_all():
     every = by_hand(frame, y, lambda i: np.ones(N, dtype=bool))
     np.testing.assert_allclose(x[:, 1:4], standard(others, others), atol=1e-5)
     np.testing.assert_allclose(encoder.encode(table)[:, 1:4], standard(others, every), atol=1e-5)
-    np.testing.assert_array_equal(as_new, encoder.encode(table))
+    but_for_itself = by_hand(frame, y, lambda i: turn != turn[i])
+    np.testing.assert_allclose(as_new[:, 1:4], standard(others, but_for_itself), atol=1e-5)
+    np.testing.assert_array_equal(as_new[:, 4:], x[:, 4:])
     assert encoder.sizes == ()
 
 
@@ -70,7 +72,10 @@ def test_rows_of_one_entity_do_not_describe_each_other():
     entity = np.arange(N) // 2
     turn = turns_of(N // 2)[entity]
     others = by_hand(frame, y, lambda i: turn < turn[i])
-    np.testing.assert_allclose(described(frame, y, entity=entity)[2][:, 1:4], standard(others, others), atol=1e-5)
+    _, _, x, as_new = described(frame, y, entity=entity)
+    np.testing.assert_allclose(x[:, 1:4], standard(others, others), atol=1e-5)
+    but_for_its_own = by_hand(frame, y, lambda i: entity != entity[i])
+    np.testing.assert_allclose(as_new[:, 1:4], standard(others, but_for_its_own), atol=1e-5)
 
 
 def test_a_row_of_weight_two_tells_as_much_as_two():

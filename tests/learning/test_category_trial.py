@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 
 import guardband as gb
-from guardband.data.table import read_table
 
 PLACES = 250
 
@@ -66,8 +65,3 @@ def test_without_rows_to_hold_out_there_is_no_trial():
 def test_folds_of_cross_validation_choose_each_for_itself():
     model = fitted(*rare(4), calibration="cv+", folds=2)
     assert all("categor" in own.choices for own in model.fitted_.learned.each)
-
-
-def test_for_another_population_training_rows_are_read_as_new_ones(of_rare):
-    rows, _ = rare(4)
-    np.testing.assert_array_equal(of_rare.fitted_.source, of_rare.fitted_.learned.encoder.encode(read_table(rows)))

@@ -27,7 +27,7 @@ class TrainingRows:
 
     ``kept`` are their positions among the training rows: those with an absurd target are left out. Rows with the same
     number in ``entity``, ``(n,)``, belong together. ``described`` are the same rows with many categories described by
-    the target; ``as_new`` are rows as they would be encoded if they were new, where training rows are not.
+    the target; ``as_new`` are rows as they would be encoded if they were new, where that is something else.
     """
 
     encoder: Encoder
@@ -42,6 +42,11 @@ class TrainingRows:
     as_new: NDArray[np.float32] | None = None
     choice: str = ""
     """What was chosen on these rows before, in words."""
+
+    @property
+    def unseen(self) -> NDArray[np.float32]:
+        """Rows as networks predict them that did not see them, ``(n, d)``."""
+        return self.x if self.as_new is None else self.as_new
 
     @classmethod
     def of(
