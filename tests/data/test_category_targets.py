@@ -24,8 +24,7 @@ def rows(n=N, seed=0):
 
 def described(frame, y, **given):
     table = read_table(frame)
-    encoder, x, as_new = describe(TableEncoder.learn(table, robust=True), table, y, 0, **given)
-    return table, encoder, x, as_new
+    return table, describe(TableEncoder.learn(table, robust=True), table, y, 0, **given)
 
 
 def by_hand(frame, y, may_tell):
@@ -50,42 +49,46 @@ def turns_of(n):
 
 def test_training_rows_are_described_by_those_before_and_new_ones_by_all():
     frame, y = rows(), np.random.default_rng(1).exponential(size=N)
-    table, encoder, x, as_new = described(frame, y)
+    table, own = described(frame, y)
     turn = turns_of(N)
-    others = by_hand(frame, y, lambda i: turn < turn[i])
+    before = by_hand(frame, y, lambda i: turn < turn[i])
     every = by_hand(frame, y, lambda i: np.ones(N, dtype=bool))
-    np.testing.assert_allclose(x[:, 1:4], standard(others, others), atol=1e-5)
-    np.testing.assert_allclose(encoder.encode(table)[:, 1:4], standard(others, every), atol=1e-5)
-    but_for_itself = by_hand(frame, y, lambda i: turn != turn[i])
-    np.testing.assert_allclose(as_new[:, 1:4], standard(others, but_for_itself), atol=1e-5)
-    np.testing.assert_array_equal(as_new[:, 4:], x[:, 4:])
-    assert encoder.sizes == ()
+    np.testing.assert_allclose(own.x[:, 1:4], standard(before, before), atol=1e-5)
+    np.testing.assert_allclose(own.encoder.encode(table)[:, 1:4], standard(before, every), atol=1e-5)
+    assert own.encoder.sizes == ()
+
+
+def test_rows_of_a_fold_that_networks_did_not_see_are_described_by_all_other_folds():
+    frame, y = rows(), np.random.default_rng(1).exponential(size=N)
+    _, own = described(frame, y)
+    turn, fold = turns_of(N), np.random.default_rng(2).integers(-1, 8, size=N)
+    before = by_hand(frame, y, lambda i: turn < turn[i])
+    others = by_hand(frame, y, lambda i: fold != fold[i])
+    np.testing.assert_allclose(own.unseen(fold)[:, 1:4], standard(before, others), atol=1e-5)
+    np.testing.assert_array_equal(own.unseen(fold)[:, 4:], own.x[:, 4:])
 
 
 def test_only_the_order_of_targets_matters():
     frame, y = rows(), np.random.default_rng(1).exponential(size=N)
-    np.testing.assert_array_equal(described(frame, y)[2], described(frame, np.log(y))[2])
+    np.testing.assert_array_equal(described(frame, y)[1].x, described(frame, np.log(y))[1].x)
 
 
 def test_rows_of_one_entity_do_not_describe_each_other():
     frame, y = rows(), np.random.default_rng(1).exponential(size=N)
     entity = np.arange(N) // 2
     turn = turns_of(N // 2)[entity]
-    others = by_hand(frame, y, lambda i: turn < turn[i])
-    _, _, x, as_new = described(frame, y, entity=entity)
-    np.testing.assert_allclose(x[:, 1:4], standard(others, others), atol=1e-5)
-    but_for_its_own = by_hand(frame, y, lambda i: entity != entity[i])
-    np.testing.assert_allclose(as_new[:, 1:4], standard(others, but_for_its_own), atol=1e-5)
+    before = by_hand(frame, y, lambda i: turn < turn[i])
+    np.testing.assert_allclose(described(frame, y, entity=entity)[1].x[:, 1:4], standard(before, before), atol=1e-5)
 
 
-def test_a_row_of_weight_two_tells_as_much_as_two():
+def test_only_how_weights_differ_matters_and_rows_of_no_weight_tell_nothing():
     frame, y = rows(), np.random.default_rng(1).integers(30, size=N).astype(float)
-    plain, doubled = described(frame, y, weight=np.full(N, 3.0)), described(frame, y)
-    np.testing.assert_allclose(plain[2], doubled[2], atol=1e-6)  # only how weights differ matters
-    weight = np.where(np.arange(N) < N // 2, 1.0, 1e-9)
-    lighter = described(frame, y, weight=weight)[1].encode(read_table(frame.iloc[N // 2 :]))
+    (_, alike), (_, plain) = described(frame, y, weight=np.full(N, 3.0)), described(frame, y)
+    np.testing.assert_allclose(alike.x, plain.x, atol=1e-6)
+    encoder = described(frame, y, weight=np.where(np.arange(N) < N // 2, 1.0, 1e-9))[1].encoder
+    lighter = encoder.encode(read_table(frame.iloc[N // 2 :]))
     only_there = sorted(set(frame["shop"][N // 2 :]) - set(frame["shop"][: N // 2]) - {None})
-    unseen = described(frame, y, weight=weight)[1].encode(read_table(rows().assign(shop="never seen")))[0, 1:4]
+    unseen = encoder.encode(read_table(rows().assign(shop="never seen")))[0, 1:4]
     which = frame["shop"].iloc[N // 2 :].isin(only_there).to_numpy()
     assert which.sum() > 10
     np.testing.assert_allclose(lighter[which, 1:4], np.tile(unseen, (which.sum(), 1)), atol=1e-4)
@@ -93,7 +96,7 @@ def test_a_row_of_weight_two_tells_as_much_as_two():
 
 def test_numpy_and_torch_describe_alike_and_the_code_is_written_and_read():
     frame, y = rows(), np.random.default_rng(1).exponential(size=N)
-    _, encoder, _, _ = described(frame, y)
+    encoder = described(frame, y)[1].encoder
     again = TableEncoder.from_dict(encoder.to_dict())
     assert again == encoder
     new = read_table(frame.assign(shop=["never seen", None, *frame["shop"][2:]]))

@@ -2,20 +2,21 @@
 
 A training row is described by the rows of its category that come before it in a random order. Described by all others
 it would give itself away: where another column tells the category too, they lack just its own target. New rows are
-described by all training rows, and so are training rows, but for themselves, where networks that did not see them
-predict them.
+described by all training rows. Networks that are asked about rows which they did not see must get them like new ones:
+described by the rows that they saw.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from guardband.data.asking import AskCategories, answered
-from guardband.data.codes import Categories, IndexCode, RobustCode, TargetCode, most_frequent
+from guardband.data.codes import Categories, IndexCode, NumberCode, RobustCode, TargetCode, most_frequent
 from guardband.data.encoder import Matrix, TableEncoder
 from guardband.data.table import Column, Table
 
@@ -25,6 +26,45 @@ OF_ALL = 8.0
 """A category is described as if it had so many more rows, like all rows on average: few rows say little."""
 
 
+@dataclass(frozen=True, eq=False)
+class Telling:
+    """What rows of a column tell of categories: ``told (3, n)``, their weights and the first two moments of targets.
+
+    ``place`` says of which category, ``first`` in which column of the matrix their numbers begin, and ``codes`` bring
+    these to a robust scale.
+    """
+
+    told: Array
+    place: NDArray[np.intp]
+    first: int
+    codes: tuple[NumberCode, ...]
+
+    def write(self, x: Matrix, sums: Array) -> None:
+        """Write the numbers that these sums make into a matrix."""
+        x[:, self.first : self.first + TargetCode.numbers] = _encoded(self.codes, sums)
+
+    def unseen(self, fold: NDArray[np.intp]) -> Array:
+        """Return the sums over the rows of other folds, for each row."""
+        every = np.stack([np.bincount(self.place, own) for own in self.told])
+        return every[:, self.place] - _sums(self.told, self.place, fold)[1]
+
+
+@dataclass(frozen=True, eq=False)
+class Described:
+    """Training rows whose many categories are described: the encoder for new rows, and the matrix to train on."""
+
+    encoder: TableEncoder
+    x: Matrix
+    told: tuple[Telling, ...]
+
+    def unseen(self, fold: NDArray[np.intp]) -> Matrix:
+        """Return the rows as they are new to networks that did not see their fold, ``(n,)``."""
+        x = self.x.copy()
+        for own in self.told:
+            own.write(x, own.unseen(fold))
+        return x
+
+
 def describe(
     encoder: TableEncoder,
     table: Table,
@@ -32,51 +72,43 @@ def describe(
     seed: int,
     weight: Array | None = None,
     entity: NDArray[np.intp] | None = None,
-) -> tuple[TableEncoder, Matrix, Matrix] | None:
-    """Return the encoder with descriptions in place of indices, and two matrices of the training rows.
+) -> Described | None:
+    """Return rows with descriptions in place of indices; None if no column has many categories that repeat.
 
-    The first is to train on, the second is as if these were new rows. Rows of one number in ``entity`` do not describe
-    each other. Of the targets ``y`` only their order matters. None if no column has many categories that repeat.
+    Rows of one number in ``entity`` do not describe each other. Of the targets ``y`` only their order matters.
     """
     if not any(isinstance(code, IndexCode) and code.categories for code in encoder.codes):
         return None
     whom = np.arange(len(y)) if entity is None else entity
     turn = np.random.default_rng(seed).permutation(whom.max() + 1)[whom]
-    _, place, ties = np.unique(y, return_inverse=True, return_counts=True)
-    normal = ndtri((np.cumsum(ties) - ties / 2)[place] / len(y))
+    _, rank, ties = np.unique(y, return_inverse=True, return_counts=True)
+    normal = ndtri((np.cumsum(ties) - ties / 2)[rank] / len(y))
     weight = np.ones(len(y)) if weight is None else weight / weight.mean()
-    codes, numbers = list(encoder.codes), {}
+    codes, told, before = list(encoder.codes), [], []
     for i, code in enumerate(codes):
         if isinstance(code, IndexCode) and code.categories:
-            codes[i], numbers[i] = _described(table.columns[i], normal, weight, turn)
-    described = replace(encoder, codes=tuple(codes))
-    x = described.encode(table)
-    as_new = x.copy()
-    for i, both in numbers.items():
-        first = sum(code.numbers for code in codes[:i])
-        for matrix, own in zip((x, as_new), both, strict=True):
-            matrix[:, first : first + TargetCode.numbers] = own
-    return described, x, as_new
+            codes[i], own, sums = _told(table.columns[i], normal, weight, turn)
+            told.append(replace(own, first=sum(code.numbers for code in codes[:i])))
+            before.append(sums)
+    encoder = replace(encoder, codes=tuple(codes))
+    x = encoder.encode(table)
+    for own, sums in zip(told, before, strict=True):
+        own.write(x, sums)
+    return Described(encoder, x, tuple(told))
 
 
-def _described(
-    column: Column, normal: Array, weight: Array, turn: NDArray[np.intp]
-) -> tuple[TargetCode, tuple[Matrix, Matrix]]:
-    """Return the code of a column, and the numbers of its rows, by those whose turn was before and by all others."""
+def _told(column: Column, normal: Array, weight: Array, turn: NDArray[np.intp]) -> tuple[TargetCode, Telling, Array]:
+    """Return the code of a column, what its rows tell, and the sums of each over the rows whose turn was before."""
     categories = most_frequent(AskCategories().of(column))
     place = Categories(categories).read(column)
     unknown = len(categories) + 1
     at: NDArray[np.intp] = np.where(np.isnan(place), unknown - 1, np.where(place < 0, unknown, place)).astype(np.intp)
     told: Array = np.stack([weight, weight * normal, weight * normal**2]) * (at < unknown)  # unknown ones tell nothing
+    before, _ = _sums(told, at, turn)
+    codes = tuple(answered(RobustCode.asks("number"), Column("", own)) for own in _numbers(before).T)
     every: Array = np.stack([np.bincount(at, own, minlength=unknown + 1) for own in told])
-    before, own = _sums(told, at, turn)
-    made = [_numbers(sums) for sums in (every, before, every[:, at] - own)]
-    codes = [answered(RobustCode.asks("number"), Column("", values)) for values in made[1].T]
-    of_categories, by_those_before, by_others = (
-        np.concatenate([code.encode(values) for code, values in zip(codes, numbers.T, strict=True)], 1)
-        for numbers in made
-    )
-    return TargetCode(categories, tuple(map(tuple, of_categories.tolist()))), (by_those_before, by_others)
+    values = tuple(map(tuple, _encoded(codes, every).tolist()))
+    return TargetCode(categories, values), Telling(told, at, 0, codes), before
 
 
 def _sums(told: Array, place: NDArray[np.intp], turn: NDArray[np.intp]) -> tuple[Array, Array]:
@@ -100,3 +132,9 @@ def _numbers(sums: Array) -> Array:
     n, total, squares = sums
     within = np.maximum(squares - total**2 / np.maximum(n, 1e-300), 0)
     return np.stack([total / (n + OF_ALL), np.log((within + OF_ALL) / (n + OF_ALL)) / 2, np.log1p(n)], 1)
+
+
+def _encoded(codes: Sequence[NumberCode], sums: Array) -> Matrix:
+    columns = [code.encode(values) for code, values in zip(codes, _numbers(sums).T, strict=True)]
+    matrix: Matrix = np.concatenate(columns, axis=1)
+    return matrix

@@ -155,7 +155,7 @@ def _trained(
             doubts=doubts,
             seen=training.seen,
             grouping=grouping,
-            source=kept_source(rows.unseen),
+            source=kept_source(rows.unseen(np.arange(len(rows.x)))),
             trained_until=_last(given, d1) if params["split_by_time"] else None,
             placement=_placement(options, learned, training),
         )
@@ -198,7 +198,7 @@ def _search(
     """Return groups that one promise would treat unequally, by copies that did not train on the rows if there are."""
     rows = training.rows
     if learned.left_out is not None:
-        predicted, seen = learned.predict_left_out(rows.unseen)
+        predicted, seen = learned.predict_left_out(rows.unseen(learned.left_out))
     else:
         predicted, seen = learned.predict_encoded(rows.x), np.arange(len(rows.x))
     own = given.take(training.places[rows.kept[seen]])
@@ -219,7 +219,9 @@ def _with_score(options: FitOptions, learned: Learned, training: TrainingSet) ->
         return options.method, learned
     rows = training.rows
     some = slice(None, None, -(-len(rows.x) // MOST_TO_CHOOSE))
-    predicted, seen = replace(learned, left_out=learned.left_out[some]).predict_left_out(rows.unseen[some])
+    predicted, seen = replace(learned, left_out=learned.left_out[some]).predict_left_out(
+        rows.unseen(learned.left_out)[some]
+    )
     where = rows.kept[some][seen]
     target, y = learned.target, learned.target.to_work(training.y[where])
     if isinstance(predicted, PredictedSeveral):
@@ -234,7 +236,7 @@ def _placement(options: FitOptions, learned: Learned, training: TrainingSet) -> 
     if not options.distribution:
         return placement_of(learned.heads)
     rows = training.rows
-    return learn_placement(learned, rows.unseen, learned.target.to_work(training.y[rows.kept]))
+    return learn_placement(learned, rows.unseen(learned.left_out), learned.target.to_work(training.y[rows.kept]))
 
 
 def _rule(method: Method, options: FitOptions, learned: Learned, training: TrainingSet, targets: Any) -> Rule:
@@ -244,7 +246,9 @@ def _rule(method: Method, options: FitOptions, learned: Learned, training: Train
     rule, rows = several_rule(method, options.request, targets, options.names), training.rows
     some = slice(None, None, -(-len(rows.x) // MOST_TO_CHOOSE))
     if learned.left_out is not None:
-        predicted, seen = replace(learned, left_out=learned.left_out[some]).predict_left_out(rows.unseen[some])
+        predicted, seen = replace(learned, left_out=learned.left_out[some]).predict_left_out(
+            rows.unseen(learned.left_out)[some]
+        )
     else:
         predicted = learned.predict_encoded(rows.x[some])
         seen = np.arange(len(predicted))

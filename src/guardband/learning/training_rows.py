@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guardband.data.absurd import absurd, warn_of_absurd
-from guardband.data.category_targets import describe
+from guardband.data.category_targets import Described, describe
 from guardband.data.encoder import Encoder, PlainNumbers, TableEncoder
 from guardband.data.several_targets import SeveralTargets, without_absurd
 from guardband.data.table import Table
@@ -27,7 +27,7 @@ class TrainingRows:
 
     ``kept`` are their positions among the training rows: those with an absurd target are left out. Rows with the same
     number in ``entity``, ``(n,)``, belong together. ``described`` are the same rows with many categories described by
-    the target; ``as_new`` are rows as they would be encoded if they were new, where that is something else.
+    the target; ``told`` says what they are described by.
     """
 
     encoder: Encoder
@@ -39,14 +39,13 @@ class TrainingRows:
     kept: NDArray[np.intp]
     entity: NDArray[np.intp] | None = None
     described: TrainingRows | None = None
-    as_new: NDArray[np.float32] | None = None
+    told: Described | None = None
     choice: str = ""
     """What was chosen on these rows before, in words."""
 
-    @property
-    def unseen(self) -> NDArray[np.float32]:
-        """Rows as networks predict them that did not see them, ``(n, d)``."""
-        return self.x if self.as_new is None else self.as_new
+    def unseen(self, fold: NDArray[np.intp] | None) -> NDArray[np.float32]:
+        """Return rows as they are new to networks that did not see their fold, ``(n, d)``."""
+        return self.x if self.told is None or fold is None else self.told.unseen(fold)
 
     @classmethod
     def of(
@@ -83,8 +82,7 @@ class TrainingRows:
         own = cls(encoder, target, encoder.encode(table), target.to_learn(y), weight, seed, kept, apart)
         if not isinstance(encoder, TableEncoder) or y.ndim > 1:
             return own
-        found = describe(encoder, table, y, seed, weight, apart)
-        if found is None:
+        told = describe(encoder, table, y, seed, weight, apart)
+        if told is None:
             return own
-        encoder, x, as_new = found
-        return replace(own, described=replace(own, encoder=encoder, x=x, as_new=as_new))
+        return replace(own, described=replace(own, encoder=told.encoder, x=told.x, told=told))
