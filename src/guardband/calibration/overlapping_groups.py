@@ -317,7 +317,11 @@ class _Problems:
         found = follow(points, start, -(fixed + start.total(points)), 4 * PIVOTS * self.phi.shape[1])
         if not found.ended[0]:
             return None
-        return replace(Solutions.through(points, found.basis[0]), weight=found.weight)
+        out = replace(Solutions.through(points, found.basis[0]), weight=found.weight)
+        # A point that the thresholds go through but for rounding may now be on the other side than on the way.
+        if np.abs(fixed + out.total(points)).max() > (self.most - self.least) / 2:
+            return None
+        return out
 
     def _read(self, points: Points, scores: Array, found: Followed, asked: Array, reach: Array) -> Array:
         """Return the thresholds of solutions that hold for all rows."""
