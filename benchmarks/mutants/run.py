@@ -184,6 +184,7 @@ class Trials:
         self.measured = self.measure()
         for name in self.names:
             importlib.import_module("guardband." + name.replace("/", "."))
+        gc.unfreeze()  # or objects that were frozen on the way are not found
         _functions(), _caches()
         gc.freeze()
         for name in self.names:
@@ -278,7 +279,7 @@ class Trials:
         stale = set(equivalent) - {said for _, said, _ in survivors}
         print(
             f"{name}.py: {done + len(every) - unapplied} changes, {len(killed)} killed, {len(survivors)} survived, "
-            f"{len(survivors) - len(new)} equivalent, {time.time() - started:.0f} s",
+            f"{len(survivors) - len(new)} equivalent, {unapplied} could not be tried, {time.time() - started:.0f} s",
             flush=True,
         )
         for line, said, n in new:

@@ -283,3 +283,15 @@ def test_a_solution_counts_only_where_every_pattern_stays_within_its_reach():
         wanted = [all(abs(move) <= far for move, far in zip(own.phi @ m, reach, strict=True)) for m in multiplier]
         assert 0 < sum(wanted) < 500
         assert own._is_within(multiplier, reach).tolist() == wanted
+
+
+@pytest.mark.parametrize(("seed", "n"), [(425, 300), (500, 1000)])
+def test_a_tied_point_on_the_other_side_by_rounding_moves_no_threshold(seed, n):
+    """Scores of one digit, of which sums of some are others: thresholds go through more points than a basis has."""
+    rng = np.random.default_rng(seed)
+    members = rng.random((n, 3)) < 0.5
+    members[:, 0] |= ~members.any(axis=1)
+    scores = np.round(np.abs(rng.standard_normal(n)) * (1 + members @ np.arange(3)), 1)
+    patterns, pattern = np.unique(members, axis=0, return_inverse=True)
+    arguments = scores, pattern.reshape(-1), patterns, Fraction(9, 10), patterns
+    np.testing.assert_allclose(pattern_thresholds(*arguments), programmed_thresholds(*arguments), atol=1e-9)

@@ -76,7 +76,7 @@ def pattern_thresholds(
     columns, spread = _independent(patterns[has & (counts > 0)].astype(np.float64))
     new = asked.astype(np.float64)
     # A pattern that is no combination of those of calibration rows has weights that nothing balances.
-    solvable = np.flatnonzero(np.abs(new[:, columns] @ spread - new).max(axis=1, initial=0) < NOT_WHOLE)
+    solvable = np.flatnonzero(np.abs(new[:, columns] @ spread - new).max(axis=1) < NOT_WHOLE)
     if not len(columns) or not len(solvable):
         return out
     problems = _Problems(scores, pattern, patterns[has][:, columns].astype(np.float64), has, counts[has], level)
@@ -95,7 +95,7 @@ def _independent(phi: Array) -> tuple[Rows, Array]:
 
     diagonal, order = qr(phi, mode="r", pivoting=True)
     sizes = np.abs(np.diag(diagonal))
-    rank = int((sizes > NOT_WHOLE * max(1.0, sizes.max(initial=0))).sum())
+    rank = int((sizes > NOT_WHOLE).sum())
     columns: Rows = np.sort(order[:rank])
     return columns, np.asarray(np.linalg.lstsq(phi[:, columns], phi, rcond=None)[0], dtype=np.float64)
 
@@ -109,7 +109,7 @@ class _Problems:
     """The rows of all problems, which differ in the new row alone.
 
     ``phi`` are the patterns that have groups, ``counts`` the rows of each, and ``number`` says which of them a pattern
-    is, -1 for one of no group: such rows are left out everywhere. ``centre`` is near all solutions, ``rows`` are the
+    is; rows of no group are left out everywhere. ``centre`` is near all solutions, ``rows`` are the
     rows near it, and ``gaps`` how far their scores are above it.
     """
 
@@ -117,7 +117,7 @@ class _Problems:
         self, scores: Array, pattern: Rows, phi: Array, has: NDArray[np.bool_], counts: Rows, level: Fraction
     ) -> None:
         self.scores, self.pattern, self.phi, self.counts = scores, pattern, phi, counts
-        self.has, self.number = has, np.where(has, np.cumsum(has) - 1, -1)
+        self.has, self.number = has, np.cumsum(has) - 1
         # Weights are multiplied by the level's denominator: the equations then hold between whole numbers.
         self.most, self.least = float(level.numerator), float(level.numerator - level.denominator)
         self.n = int(counts.sum())
@@ -210,12 +210,13 @@ class _Problems:
             own = self._patterns(rows)
             kept = np.bincount(own, minlength=len(self.phi))
             moved = self._improved(gaps, own, self._sum(above, self.counts - above - kept))
-            shift, centre = self.phi @ moved, centre + moved
-            self.reach = window - float(np.abs(shift).max())
+            centre = centre + moved
+            self.reach = window - float(np.abs(self.phi @ moved).max())
             """All rows at least so near to the centre are among those kept."""
             if self.reach > window / 16 or window == np.inf:
                 break
-        self.centre, self.rows, self.gaps = centre, rows, gaps - shift[own]
+        # Exactly as for points later: a row on the centre must not be above it once and below it then.
+        self.centre, self.rows, self.gaps = centre, rows, self.scores[rows] - (self.phi @ centre)[own]
         self.above = above + np.bincount(own[self.gaps > 0], minlength=len(self.phi))
 
     def _within(self, centre: Array, window: float) -> tuple[Rows, Array, Rows]:
@@ -316,7 +317,11 @@ class _Problems:
         found = follow(points, start, -(fixed + start.total(points)), 4 * PIVOTS * self.phi.shape[1])
         if not found.ended[0]:
             return None
-        return replace(Solutions.through(points, found.basis[0]), weight=found.weight)
+        out = replace(Solutions.through(points, found.basis[0]), weight=found.weight)
+        # A point that the thresholds go through but for rounding may now be on the other side than on the way.
+        if np.abs(fixed + out.total(points)).max() > (self.most - self.least) / 2:
+            return None
+        return out
 
     def _read(self, points: Points, scores: Array, found: Followed, asked: Array, reach: Array) -> Array:
         """Return the thresholds of solutions that hold for all rows."""
