@@ -63,6 +63,7 @@ SECTIONS = {
         "Sharpness on other tables, the figures <benchmarks/results/others/summary>",
         "Sharpness on other tables, what was run where <benchmarks/results/others>",
         "Tables with long tails, the figures <benchmarks/results/long_tails>",
+        "Tables with many categories, the figures <benchmarks/results/many_categories>",
         "Distributions, the figures <benchmarks/results/distributions>",
         "cv+ and a split on small tables, the figures <benchmarks/results/cross>",
         "Groups, the figures <benchmarks/results/groups>",

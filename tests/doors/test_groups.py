@@ -393,7 +393,7 @@ def test_a_model_of_a_table_finds_its_groups_again(table_model, tmp_path):
 def test_a_graph_refuses_groups_that_it_cannot_tell():
     rare = X.assign(district=[f"d{i % 400}" if i % 3 else "old" for i in range(N)])
     with pytest.warns(gb.InsufficientCalibrationWarning, match="pool small groups"):
-        model = gb.IntervalRegressor(preset="fast", max_epochs=1, random_state=0, groups="district").fit(rare, Y)
+        model = gb.IntervalRegressor(network="plain", epochs=1, random_state=0, groups="district").fit(rare, Y)
     with pytest.raises(ValueError, match="too rare to be learnt by itself"):
         model.as_network()
 
