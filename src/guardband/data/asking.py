@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guardband.data.exact_sum import ExactSum
-from guardband.data.order_statistics import Array, Digits, searched
+from guardband.data.order_statistics import Array, Digits, replied, searched
 from guardband.data.table import Column, categories_from, numbers_from
 from guardband.data.turns import turned
 
@@ -367,17 +367,6 @@ class AskEach:
 def answered(asking: Asking[T], column: Column) -> T:
     """Return what is learnt of a column in memory."""
     return replied(asking, lambda question: question.answer(question.of(column)))
-
-
-def replied(asking: Asking[T], reply: Callable[[Any], Any]) -> T:
-    """Return what is learnt if questions get these replies."""
-    try:
-        question = next(asking)
-        while True:
-            question = asking.send(reply(question))
-    except StopIteration as end:
-        learnt: T = end.value
-        return learnt
 
 
 @dataclass

@@ -44,7 +44,8 @@ class Telling:
         x[:, self.first : self.first + TargetCode.numbers] = _encoded(self.codes, sums)
 
     def unseen(self, fold: NDArray[np.intp]) -> Array:
-        """Return the sums over the rows of other folds, for each row."""
+        """Return for each row the sums over the rows of other folds, over all others if its own is below 0."""
+        fold = np.where(fold < 0, len(fold) + np.arange(len(fold)), fold)
         every = np.stack([np.bincount(self.place, own) for own in self.told])
         return every[:, self.place] - _sums(self.told, self.place, fold)[1]
 
@@ -58,7 +59,7 @@ class Described:
     told: tuple[Telling, ...]
 
     def unseen(self, fold: NDArray[np.intp]) -> Matrix:
-        """Return the rows as they are new to networks that did not see their fold, ``(n,)``."""
+        """Return the rows as they are new to networks that did not see their fold, ``(n,)``, below 0 for none."""
         x = self.x.copy()
         for own in self.told:
             own.write(x, own.unseen(fold))
@@ -84,20 +85,23 @@ def describe(
     _, rank, ties = np.unique(y, return_inverse=True, return_counts=True)
     normal = ndtri((np.cumsum(ties) - ties / 2)[rank] / len(y))
     weight = np.ones(len(y)) if weight is None else weight / weight.mean()
-    codes, told, before = list(encoder.codes), [], []
+    codes, told, sums_before = list(encoder.codes), [], []
     for i, code in enumerate(codes):
         if isinstance(code, IndexCode) and code.categories:
-            codes[i], own, sums = _told(table.columns[i], normal, weight, turn)
-            told.append(replace(own, first=sum(code.numbers for code in codes[:i])))
-            before.append(sums)
+            first = sum(before.numbers for before in codes[:i])
+            codes[i], own, sums = _told(table.columns[i], first, normal, weight, turn)
+            told.append(own)
+            sums_before.append(sums)
     encoder = replace(encoder, codes=tuple(codes))
     x = encoder.encode(table)
-    for own, sums in zip(told, before, strict=True):
+    for own, sums in zip(told, sums_before, strict=True):
         own.write(x, sums)
     return Described(encoder, x, tuple(told))
 
 
-def _told(column: Column, normal: Array, weight: Array, turn: NDArray[np.intp]) -> tuple[TargetCode, Telling, Array]:
+def _told(
+    column: Column, first: int, normal: Array, weight: Array, turn: NDArray[np.intp]
+) -> tuple[TargetCode, Telling, Array]:
     """Return the code of a column, what its rows tell, and the sums of each over the rows whose turn was before."""
     categories = most_frequent(AskCategories().of(column))
     place = Categories(categories).read(column)
@@ -108,7 +112,7 @@ def _told(column: Column, normal: Array, weight: Array, turn: NDArray[np.intp]) 
     codes = tuple(answered(RobustCode.asks("number"), Column("", own)) for own in _numbers(before).T)
     every: Array = np.stack([np.bincount(at, own, minlength=unknown + 1) for own in told])
     values = tuple(map(tuple, _encoded(codes, every).tolist()))
-    return TargetCode(categories, values), Telling(told, at, 0, codes), before
+    return TargetCode(categories, values), Telling(told, at, first, codes), before
 
 
 def _sums(told: Array, place: NDArray[np.intp], turn: NDArray[np.intp]) -> tuple[Array, Array]:

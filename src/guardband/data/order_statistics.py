@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+T = TypeVar("T")
+Q = TypeVar("Q")
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
 Keys = NDArray[np.uint64]
@@ -138,14 +140,18 @@ def order_statistics(ranks: Counts, number: Counts, ask: Ask) -> Array:
     >>> order_statistics(np.array([[1, 3, 5]]), np.array([4]), lambda question: question.answer(values)).tolist()
     [[1.0, 3.0, inf]]
     """
-    search = searched(ranks, number)
+    return replied(searched(ranks, number), ask)
+
+
+def replied(asking: Generator[Q, Any, T], reply: Callable[[Q], Any]) -> T:
+    """Return what is learnt if questions get these replies."""
     try:
-        question = next(search)
+        question = next(asking)
         while True:
-            question = search.send(ask(question))
+            question = asking.send(reply(question))
     except StopIteration as end:
-        found: Array = end.value
-        return found
+        learnt: T = end.value
+        return learnt
 
 
 def searched(

@@ -110,7 +110,6 @@ def _trained(
         training = TrainingSet.of(given, d1, seed, options.architecture, target, keys, not known_to_belong)
         shape, recipe = options.architecture_for(training.n), options.recipe_for(training.n)
         rows = Trial(options, shape, recipe, progress).better(training.rows, deadline)
-        training, together = replace(training, rows=rows), training.entities
         (learned,) = learn(
             [rows],
             options.specs,
@@ -123,6 +122,8 @@ def _trained(
             predicted_later=(1 + options.distribution) * len(d2) + _left_out_later(options, by, training.n),
             trainer=trainer,
         )
+        rows = rows.as_new(learned.left_out)  # from here on they are only predicted
+        training, together = replace(training, rows=rows), training.entities
         progress.step("Looking for rows that depend on each other")
         method, learned = _with_score(options, learned, training)
         at_random = len(d2) > 0 and not params["split_by_time"]
@@ -155,7 +156,7 @@ def _trained(
             doubts=doubts,
             seen=training.seen,
             grouping=grouping,
-            source=kept_source(rows.unseen(np.arange(len(rows.x)))),
+            source=kept_source(rows.x),
             trained_until=_last(given, d1) if params["split_by_time"] else None,
             placement=_placement(options, learned, training),
         )
@@ -198,7 +199,7 @@ def _search(
     """Return groups that one promise would treat unequally, by copies that did not train on the rows if there are."""
     rows = training.rows
     if learned.left_out is not None:
-        predicted, seen = learned.predict_left_out(rows.unseen(learned.left_out))
+        predicted, seen = learned.predict_left_out(rows.x)
     else:
         predicted, seen = learned.predict_encoded(rows.x), np.arange(len(rows.x))
     own = given.take(training.places[rows.kept[seen]])
@@ -219,9 +220,7 @@ def _with_score(options: FitOptions, learned: Learned, training: TrainingSet) ->
         return options.method, learned
     rows = training.rows
     some = slice(None, None, -(-len(rows.x) // MOST_TO_CHOOSE))
-    predicted, seen = replace(learned, left_out=learned.left_out[some]).predict_left_out(
-        rows.unseen(learned.left_out)[some]
-    )
+    predicted, seen = replace(learned, left_out=learned.left_out[some]).predict_left_out(rows.x[some])
     where = rows.kept[some][seen]
     target, y = learned.target, learned.target.to_work(training.y[where])
     if isinstance(predicted, PredictedSeveral):
@@ -236,7 +235,7 @@ def _placement(options: FitOptions, learned: Learned, training: TrainingSet) -> 
     if not options.distribution:
         return placement_of(learned.heads)
     rows = training.rows
-    return learn_placement(learned, rows.unseen(learned.left_out), learned.target.to_work(training.y[rows.kept]))
+    return learn_placement(learned, rows.x, learned.target.to_work(training.y[rows.kept]))
 
 
 def _rule(method: Method, options: FitOptions, learned: Learned, training: TrainingSet, targets: Any) -> Rule:
@@ -246,9 +245,7 @@ def _rule(method: Method, options: FitOptions, learned: Learned, training: Train
     rule, rows = several_rule(method, options.request, targets, options.names), training.rows
     some = slice(None, None, -(-len(rows.x) // MOST_TO_CHOOSE))
     if learned.left_out is not None:
-        predicted, seen = replace(learned, left_out=learned.left_out[some]).predict_left_out(
-            rows.unseen(learned.left_out)[some]
-        )
+        predicted, seen = replace(learned, left_out=learned.left_out[some]).predict_left_out(rows.x[some])
     else:
         predicted = learned.predict_encoded(rows.x[some])
         seen = np.arange(len(predicted))

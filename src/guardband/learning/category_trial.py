@@ -72,7 +72,7 @@ class Trial:
             )
         assert learned.left_out is not None
         seen = np.flatnonzero(learned.left_out >= 0)
-        outputs = predict(learned.members, rows.unseen(learned.left_out)[seen], options.device).astype(np.float64)
+        outputs = predict(learned.members, rows.as_new(learned.left_out).x[seen], options.device).astype(np.float64)
         y = plain.center + plain.scale * rows.y[0, seen]
         methods = [method_named(name) for name in SCORES] if options.chooses_score else [options.method]
 

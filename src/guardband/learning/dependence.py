@@ -118,9 +118,7 @@ def doubts_of(
     errors = np.full(len(y), np.nan)
     if learned.left_out is not None:
         some = slice(0, MOST_ERRORS)
-        predicted, seen = replace(learned, left_out=learned.left_out[some]).predict_left_out(
-            rows.unseen(learned.left_out)[some]
-        )
+        predicted, seen = replace(learned, left_out=learned.left_out[some]).predict_left_out(rows.x[some])
         where = rows.kept[seen]
         own_errors = learned.target.to_work(y[where]) - predicted.point[0, 0]
         errors[where] = own_errors if y.ndim == 1 else average_of(own_errors)

@@ -43,9 +43,11 @@ class TrainingRows:
     choice: str = ""
     """What was chosen on these rows before, in words."""
 
-    def unseen(self, fold: NDArray[np.intp] | None) -> NDArray[np.float32]:
-        """Return rows as they are new to networks that did not see their fold, ``(n, d)``."""
-        return self.x if self.told is None or fold is None else self.told.unseen(fold)
+    def as_new(self, left_out: NDArray[np.intp] | None) -> TrainingRows:
+        """Return the rows as they are new to copies: ``left_out`` is the one that did not see a row, -1 if all did."""
+        if self.told is None or left_out is None:
+            return self
+        return replace(self, x=self.told.unseen(left_out), told=None)
 
     @classmethod
     def of(
