@@ -42,7 +42,8 @@ def predict_blocks(members: Members, x: Matrix, device: torch.device) -> Iterato
         yield from (_outputs(members, rows, device) for rows in blocks)
         return
     threads = allowed_threads()
-    with one_thread_each():  # for a single block too: products on several threads round otherwise
+    with one_thread_each() as callers:  # for a single block too: products on several threads round otherwise
+        threads = max(1, threads // callers)  # predictions that run at the same time share the cores
         if threads == 1 or len(x) <= BLOCK:
             yield from (_outputs(members, rows, device) for rows in blocks)
             return

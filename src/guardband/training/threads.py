@@ -36,8 +36,8 @@ def allowed_threads() -> int:
 
 
 @contextmanager
-def one_thread_each() -> Iterator[None]:
-    """Let every operation run on the thread that calls it.
+def one_thread_each() -> Iterator[int]:
+    """Let every operation run on the thread that calls it, and give how many threads are in here, this one included.
 
     torch counts threads for each calling thread: each that enters here gets its number back when it leaves.
     """
@@ -46,10 +46,11 @@ def one_thread_each() -> Iterator[None]:
         if _inside == 0:
             _outside_threads = torch.get_num_threads()
         _inside += 1
+        inside = _inside
     _own.depth = getattr(_own, "depth", 0) + 1
     torch.set_num_threads(1)
     try:
-        yield
+        yield inside
     finally:
         _own.depth -= 1
         if _own.depth == 0:
