@@ -13,7 +13,9 @@ from guardband.data.table import read_table
 from guardband.data.text_cells import MISSING, CellError, cells_of
 
 CLOCK = r"[ Tt]?[0-2][0-9](:?[0-6][0-9](:[0-6][0-9](.[0-9]{1,9})?)?)?(Z|[+-]0[0-9](:?[0-5][0-9])?)?"
-DAYS = r"((19|20)[0-9]{2}-[01][0-9]-[0-3][0-9]|[0-3]?[0-9]\.[01]?[0-9]\.(19|20)[0-9]{2})"
+DAYS = (
+    r"((19|20)[0-9]{2}-[01][0-9]-[0-3][0-9]|20[0-9]{2}/[01]?[0-9]/[0-3]?[0-9]|[0-3]?[0-9]\.[01]?[0-9]\.(19|20)[0-9]{2})"
+)
 DATES = st.from_regex(rf"{DAYS}({CLOCK})?", fullmatch=True)
 WORDS = st.sampled_from(["true", "False", "YES", "no", "inf", "-Infinity", "NAN", "+nan", "0x1", "maybe"])
 TEXTS = st.text("0123456789.+-eE_ ", max_size=8) | DATES | WORDS
@@ -44,6 +46,9 @@ def read_in_a_file(text, kind):
 @example(text="3.4.2021")
 @example(text="3.4.2021T10:00Z")
 @example(text="2024-01-01x10:00")
+@example(text="2024/1/2T10:00Z")
+@example(text="2024/1/2Z")
+@example(text="2024/12/311")
 def test_one_text_reads_as_a_files_cells_do(kind, text):
     assume(text.strip() not in MISSING)
     alone, in_a_file = read_alone(text, kind), read_in_a_file(text, kind)
@@ -63,7 +68,33 @@ def test_with_dots_the_day_comes_first():
     assert kind_of_cells(np.array(["03.04.2021", None, "31.12.2021"], dtype=object), "number") == "date"
 
 
-@pytest.mark.parametrize("odd", ["12.31.2021", "03.04.21", "03/04/2021", "3.04", "0.1.2021", "about 03.04.2021"])
+def test_with_slashes_the_year_comes_first():
+    cells = ["2021/04/03", "2021/4/3", "2021-04-03", None, "2021/4/03 06:00", "2021/04/3T06:00"]
+    read = ALL_TEXT["date"](pa.array(cells), False)
+    assert [moment and moment.isoformat(" ") for moment in read.to_pylist()] == [
+        *["2021-04-03 00:00:00"] * 3,
+        None,
+        *["2021-04-03 06:00:00"] * 2,
+    ]
+    assert kind_of_text(pa.array(["2012/01/01", "2012/12/31"]), False) == "date"
+    assert kind_of_cells(np.array(["2012/01/01", None, "2012/12/31"], dtype=object), "number") == "date"
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        "2021/13/01",
+        "2021/4/31",
+        "2021-4-3",
+        "21/04/03",
+        "12.31.2021",
+        "03.04.21",
+        "03/04/2021",
+        "3.04",
+        "0.1.2021",
+        "about 03.04.2021",
+    ],
+)
 def test_one_cell_that_is_no_such_date_makes_a_category(odd):
     cells = pa.array(["03.04.2021", odd])
     assert kind_of_text(cells, False) == "category"

@@ -19,8 +19,8 @@ FALSE = ("false", "no")
 FINITE = r"^[+-]?(\d+[.]?\d*|[.]\d+)([eE][+-]?\d+)?$"
 NUMBER = re.compile(rf"{FINITE}|^[+-]?(inf|infinity|nan)$", re.ASCII | re.IGNORECASE)
 CLOCK, ZONE = r"[ T]\d\d(:\d\d(:\d\d([.]\d{1,6})?)?)?", r"(Z|[+-]\d\d(:?\d\d)?)"
-ISO, DOTTED = r"\d{4}-\d\d-\d\d", r"\d{1,2}[.]\d{1,2}[.]\d{4}"
-DATE = re.compile(rf"({ISO}|{DOTTED})({CLOCK}{ZONE}?|[ T]\d\d:\d\d:\d\d[.]\d{{7,9}})?", re.ASCII)
+ISO, DOTTED, SLASHED = r"\d{4}-\d\d-\d\d", r"\d{1,2}[.]\d{1,2}[.]\d{4}", r"\d{4}/\d{1,2}/\d{1,2}"
+DATE = re.compile(rf"({ISO}|{DOTTED}|{SLASHED})({CLOCK}{ZONE}?|[ T]\d\d:\d\d:\d\d[.]\d{{7,9}})?", re.ASCII)
 DECIMAL_COMMA = r"^([+-]?\d*),(\d+(?:[eE][+-]?\d+)?)$"
 DAY_US = 86_400e6
 
@@ -49,14 +49,17 @@ def boolean_in(text: str) -> float:
 def day_in(text: str) -> float:
     """Return the days since 1970 that a trimmed text says. With dots between them, the day comes before the month.
 
-    >>> day_in("1970-01-02T12:00"), day_in("1970-01-02 01:00+01:00"), day_in("3.1.1970")
-    (1.5, 1.0, 2.0)
+    >>> day_in("1970-01-02T12:00"), day_in("1970-01-02 01:00+01:00"), day_in("3.1.1970"), day_in("1970/1/3")
+    (1.5, 1.0, 2.0, 2.0)
     """
     if not DATE.fullmatch(text):
         raise ValueError(f"{text!r} is not a date such as 2024-12-31 or 31.12.2024")
     if re.match(DOTTED, text):
         day, month, rest = text.split(".", 2)
         text = f"{rest[:4]}-{month:0>2}-{day:0>2}{rest[4:]}"
+    elif found := re.match(SLASHED, text):
+        year, month, day = found[0].split("/")
+        text = f"{year}-{month:0>2}-{day:0>2}{text[found.end() :]}"
     return days(datetime.datetime.fromisoformat(text))
 
 
@@ -102,9 +105,13 @@ def dates_in(cells: pa.Array, decimal_comma: bool) -> pa.Array:
 
 
 def _with_hyphens(cells: pa.Array) -> pa.Array:
-    """Return dates such as 3.4.2021 as 2021-04-03, and any other cell as it is."""
+    """Return dates such as 3.4.2021 and 2021/4/3 as 2021-04-03, and any other cell as it is."""
     import pyarrow.compute as pc
 
+    if pc.any(pc.match_substring_regex(cells, f"^{SLASHED}")).as_py():
+        cells = pc.replace_substring_regex(cells, r"^(\d{4})/(\d/\d{1,2})", r"\1/0\2")
+        cells = pc.replace_substring_regex(cells, r"^(\d{4}/\d\d)/(\d)([ T]|$)", r"\1/0\2\3")
+        cells = pc.replace_substring_regex(cells, r"^(\d{4})/(\d\d)/(\d\d)", r"\1-\2-\3")
     if not pc.any(pc.match_substring_regex(cells, f"^{DOTTED}")).as_py():
         return cells
     cells = pc.replace_substring_regex(cells, r"^(\d[.]\d{1,2}[.]\d{4})", r"0\1")
