@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ import guardband as gb
 LEVEL, DELTA = 0.8, 0.1
 APART = np.array([0, 0, 0, 0, 1, 1, 1, 2])
 """The group of each stratum, where groups do not overlap."""
+MANY_SMALL = np.array([0, 0, 0, 0, 1, 2, 3, 4])
+"""A large group and four small ones."""
 OVERLAPPING = np.stack([np.arange(STRATA) % 2, np.arange(STRATA) // 5], axis=1)
 """Two columns of labels, each value of which is a group."""
 TARGET = np.array([0.02, 0.02, 0.04, 0.05, 0.07, 0.1, 0.2, 0.5])
@@ -45,14 +48,43 @@ def groups(
         return [share_cell("all groups at once", fails(coverage, LEVEL).any(axis=1), DELTA)]
     if overlap:
         return [mean_cell(f"group {g}", coverage[:, g], LEVEL, rng) for g in range(len(members))]
+    names = [f"group {g}" for g in range(len(members))]
+    return _cells_by_count(names, coverage, counts, is_exact and network != "dead")
+
+
+def pooled(rng: np.random.Generator, noise: str, network: str, n: int, sets: int, guarantee: str) -> list[Cell]:
+    """Return the cells of groups of which training rows decide that small ones share a promise.
+
+    Which ones do, the certificate says: it is the same for all calibration sets.
+    """
+    world, bands, is_exact = setting(noise, network)
+    options: dict[str, Any] = {"guarantee": guarantee, "crossing": "sort", "delta": _delta(guarantee)}
+    rule = gb.BandCalibrator("conf-nn", confidence_level=LEVEL, small_groups="pool", **options)
+    training = np.resize(MANY_SMALL, n)
+    coverage, counts = [], []
+    for _ in range(sets):
+        x, y = world.rows(rng, n)
+        rule.fit(*bands[:, x], y, groups=MANY_SMALL[x], training_groups=training)
+        new = rule.transform(*bands, groups=MANY_SMALL)
+        alone = {line.name.removeprefix("group = ") for line in rule.certificate.groups}
+        members = {name: int(name) == MANY_SMALL for name in sorted(alone) if name.isdigit()}
+        members["pool"] = ~np.any([*members.values(), np.zeros(STRATA, bool)], axis=0)
+        coverage.append([_of_group(world, new.lower, new.upper, own) for own in members.values()])
+        counts.append([own[x].sum() for own in members.values()])
+    if guarantee == "pac":
+        return [share_cell("all groups at once", fails(coverage, LEVEL).any(axis=1), DELTA)]
+    return _cells_by_count(list(members), np.array(coverage), np.array(counts), is_exact and network != "dead")
+
+
+def _cells_by_count(names: Sequence[str], coverage: Array, counts: Any, is_exact: bool) -> list[Cell]:
+    """Return the cells of groups, each with as many calibration rows as each set happens to have of it."""
     cells = []
-    for g in range(len(members)):
+    for g, name in enumerate(names):
         ranks = np.array([rank_on_average(LEVEL, int(own)) for own in counts[:, g]])
         finite = ranks <= counts[:, g]
-        if finite.sum() > sets // 4:
-            law = coverage[finite, g], ranks[finite], counts[finite, g]
-            cells.append(beta_cell(f"group {g}", *law, is_exact and network != "dead"))
-        cells.append(never_cell(f"group {g}, too few rows", fails(coverage[~finite, g], 1.0)))
+        if finite.sum() > len(counts) // 4:
+            cells.append(beta_cell(name, coverage[finite, g], ranks[finite], counts[finite, g], is_exact))
+        cells.append(never_cell(f"{name}, too few rows", fails(coverage[~finite, g], 1.0)))
     return cells
 
 

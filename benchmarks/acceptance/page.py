@@ -1,6 +1,7 @@
 """The table and the page of a folder of runs: ``python benchmarks/acceptance/page.py FOLDER``.
 
-Writes ``runs.csv`` and ``README.md`` to benchmarks/results/acceptance, and the tables of docs/acceptance.md.
+Writes ``runs.csv`` and ``README.md`` to benchmarks/results/acceptance, and the tables of docs/acceptance.md. Runs of
+the plan that FOLDER lacks keep the row that they have there.
 """
 
 from __future__ import annotations
@@ -268,7 +269,10 @@ def main(folder: Path, about: str) -> None:
         raise SystemExit(f"{len(verdict.errors)} runs ended with an error. Mend them, and run the plan again.")
     lines = lines_of(verdict)
     RESULTS.mkdir(parents=True, exist_ok=True)
-    write_csv(lines, RESULTS / "runs.csv")
+    if (RESULTS / "runs.csv").exists():
+        fresh = {line.run for line in lines}
+        lines += [own for own in read_csv(RESULTS / "runs.csv") if own.run in wanted - fresh]
+    write_csv(sorted(lines, key=lambda own: own.run), RESULTS / "runs.csv")
     lines = read_csv(RESULTS / "runs.csv")
     (RESULTS / "about.json").write_text(json.dumps({"about": about}) + "\n")
     (RESULTS / "README.md").write_text(readme(lines, about))

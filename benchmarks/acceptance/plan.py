@@ -29,10 +29,12 @@ QUESTIONS: dict[str, Callable[..., list[Cell]]] = {
     "marginal": split_cells.marginal,
     "pac": split_cells.given_data,
     "pac, all levels at once": split_cells.joint,
+    "levels asked for later": split_cells.later,
     "one side": split_cells.side,
     "each tail": split_cells.tails,
     "pav": pav_cells.chosen,
     "groups": group_cells.groups,
+    "small groups together": group_cells.pooled,
     "weights": group_cells.weighted,
     "entities": group_cells.entities,
     "cross-validation": fold_cells.crossed,
@@ -114,6 +116,9 @@ def _split() -> Iterator[Run]:
         for noise, network in turned(i):
             if network != "crossing":
                 yield Run.of("pac, all levels at once", noise=noise, network=network, n=n, sets=SETS)
+    for i, (n, kind) in enumerate(product((19, 100, 2000), ("marginal", "pac", "joint"))):
+        for noise, network in turned(i):
+            yield Run.of("levels asked for later", noise=noise, network=network, n=n, sets=SETS, kind=kind)
     for i, (which, guarantee, method) in enumerate(
         product(("lower", "upper"), ("marginal", "pac"), ("conf-nn", "cqr"))
     ):
@@ -140,6 +145,10 @@ def _parted() -> Iterator[Run]:
         for noise, network in turned(i):
             options = {"guarantee": guarantee, "overlap": overlap}
             yield Run.of("groups", noise=noise, network=network, n=n, sets=1000 if overlap else SETS, **options)
+    for i, (n, guarantee) in enumerate((*product((20, 40), ("marginal", "pac")), (100, "pac"))):
+        for noise, network in turned(i):
+            asked = {"noise": noise, "network": network, "n": n, "sets": 1000, "guarantee": guarantee}
+            yield Run.of("small groups together", **asked)
     for i, (n, guarantee) in enumerate(product((20, 200, 2000), ("marginal", "pac"))):
         for noise, network in turned(i):
             yield Run.of("weights", noise=noise, network=network, n=n, sets=SETS, guarantee=guarantee)
@@ -240,10 +249,12 @@ def quick() -> list[Run]:
         Run.of("marginal", noise="discrete", network="crossing", n=9, sets=few, method="cqr"),
         Run.of("pac", noise="zero-inflated", network="constant", n=60, sets=few),
         Run.of("pac, all levels at once", **one, n=30, sets=few),
+        Run.of("levels asked for later", **one, n=30, sets=few, kind="joint"),
         Run.of("one side", **one, n=60, sets=few, which="upper", guarantee="pac", method="cqr"),
         Run.of("each tail", **one, n=60, sets=few, guarantee="marginal"),
         Run.of("pav", noise="gaussian", network="worst", rule="fixed-sequence", aim="selection", n=100, sets=few),
         Run.of("groups", **one, n=60, sets=60, guarantee="pac", overlap=True),
+        Run.of("small groups together", **one, n=40, sets=60, guarantee="marginal"),
         Run.of("weights", **one, n=60, sets=few, guarantee="marginal"),
         Run.of("entities", noise="gaussian", n=30, sets=100, guarantee="pac"),
         Run.of("cross-validation", noise="gaussian", network="means", sets=100, kind="cv+", n=20, folds=4),

@@ -21,6 +21,7 @@ from worlds import Array
 import guardband as gb
 
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
+MANY = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.92, 0.94, 0.95, 0.96, 0.97, 0.98, 0.99, 0.995)
 EXTENDED = frozenset({"cqr", "cqr-r"})
 """Methods whose intervals are extended to contain the point: coverage may be larger than by the law."""
 
@@ -74,6 +75,31 @@ def joint(rng: np.random.Generator, noise: str, network: str, n: int, sets: int,
     rule = gb.BandCalibrator("conf-nn", confidence_level=LEVELS, guarantee="pac", delta=delta, joint=True)
     coverage = drawn(rng, noise, network, n, sets, rule)[0]
     return [share_cell("any level", fails(coverage, LEVELS).any(axis=1), delta)]
+
+
+def later(rng: np.random.Generator, noise: str, network: str, n: int, sets: int, kind: str) -> list[Cell]:
+    """Return the cells of levels that are asked for after calibration, at another level.
+
+    ``kind`` is "marginal", "pac", or "joint": there somebody picks the level whose coverage is worst.
+    """
+    world, bands, is_exact = setting(noise, network)
+    options: dict[str, Any] = {} if kind == "marginal" else {"guarantee": "pac", "delta": 0.1, "joint": kind == "joint"}
+    rule = gb.BandCalibrator("conf-nn", confidence_level=0.7, crossing="sort", **options)
+    levels = MANY if kind == "joint" else LEVELS
+    coverage = np.empty((sets, len(levels)))
+    for r in range(sets):
+        x, y = world.rows(rng, n)
+        new = rule.fit(*bands[:, x], y).transform(*bands, confidence_level=levels)
+        coverage[r] = world.coverage(new.lower, new.upper)
+    if kind == "joint":
+        return [share_cell("the worst level", fails(coverage, levels).any(axis=1), 0.1)]
+    cells: list[Cell] = []
+    for i, level in enumerate(levels):
+        if kind == "pac":
+            cells += given_data_cells(f"{level:g}", coverage[:, i], level, n, 0.1, is_exact)
+        else:
+            cells += rank_cells(f"{level:g}", coverage[:, i], rank_on_average(level, n), n, is_exact)
+    return cells
 
 
 def side(
