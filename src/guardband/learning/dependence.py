@@ -162,7 +162,10 @@ def _cluster_doubt(found: Clusters, level: float, of_coverage: bool) -> Doubt:
         words.append(f"For rows of a new {name!r}, expect {_about(found.coverage, level, of_coverage)}.")
     else:
         words.append(FEWER)
-    words.append(f"Add --split-by {shlex.quote(name)} (split_by={_quoted(name)}).")
+    words.append(
+        f"If new rows come with a new {name!r}, add --split-by {shlex.quote(name)} (split_by={_quoted(name)})."
+    )
+    words.append("If they come with those of this table, add --independent-rows (split_by=[]).")
     return Doubt("cluster", (name,), found.p_value, found.coverage, " ".join(words))
 
 
