@@ -33,6 +33,7 @@ from figures import keep
 RESULTS = Path(__file__).parent / "results" / "faults" / "load.csv"
 THREADS = 16
 COLUMNS = 6
+SHARE_SECONDS = 0.1
 NUMBERS = (1, 2, 4)
 
 
@@ -75,20 +76,27 @@ def predictors():
         point = x.sum(1)
         return bounds(bands.transform(point - 1, point, point + 1))
 
-    def by_network(x):
+    def by_network(x, network=network):
         with torch.no_grad():
             return network(torch.from_numpy(x)).numpy()
+
+    plain = gb.nn.FullyConnected(COLUMNS, (64, 64)).eval()
 
     return {
         "table model": lambda x: bounds(table.predict_interval(x)),
         "BandCalibrator": by_bands,
         "calibrated forest": lambda x: bounds(forest.predict_interval(x)),
         "calibrated network": by_network,
+        "network, not calibrated": lambda x: by_network(x, plain),
     }
 
 
-def threads(name, predict, rounds, calls=10, rows=2000):
-    """Compare calls from 16 threads with calls from one."""
+def threads(name, predict, rounds, rows=2000):
+    """Compare calls from 16 threads with calls from one; each thread has enough of them to hide its start."""
+    began = time.perf_counter()
+    for _ in range(10):
+        predict(draw(rows, 0)[0])
+    calls = max(10, round(10 * SHARE_SECONDS / (time.perf_counter() - began)))
     shares = [[draw(rows, seed)[0]] * calls for seed in range(THREADS)]
 
     def share(blocks):
