@@ -134,12 +134,7 @@ def checked_weights(weights: Any, n: int) -> Array:
 
 def new_weights(weights: Any, n: int) -> Array:
     """Return weights of n rows in double precision; raise unless they are finite and none is negative."""
-    try:
-        out = np.asarray(weights, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError("weights must be numbers, and some are not. Pass one number for each row.") from None
-    if out.shape != (n,):
-        raise ValueError(f"weights must have one number for each of {n:,} rows, found shape {out.shape}.")
+    out = weights_as_numbers(weights, n)
     for odd, what in ((np.isnan(out), "missing (NaN)"), (np.isinf(out), "infinite"), (out < 0, "negative")):
         rows = np.flatnonzero(odd)
         if len(rows):
@@ -147,6 +142,17 @@ def new_weights(weights: Any, n: int) -> Array:
                 f"Weights must be 0 or positive numbers, and {len(rows):,} of {n:,} are {what} "
                 f"({rows_named(known_as(rows))}). Correct them, or remove these rows."
             )
+    return out
+
+
+def weights_as_numbers(weights: Any, n: int) -> Array:
+    """Return one number for each of n rows in double precision; raise if there is none."""
+    try:
+        out = np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError("weights must be numbers, and some are not. Pass one number for each row.") from None
+    if out.shape != (n,):
+        raise ValueError(f"weights must have one number for each of {n:,} rows, found shape {out.shape}.")
     return out
 
 

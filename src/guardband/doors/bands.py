@@ -37,7 +37,7 @@ from guardband.doors.band_rows import SORT, BandRows, KnownRows, LoadedRows
 from guardband.doors.fold_labels import fold_numbers, refuse_folds
 from guardband.doors.groups import GroupOptions, grouped
 from guardband.doors.several_bands import known_rows, labelled_rows
-from guardband.doors.weights import Weighting, refuse_entities, weighted
+from guardband.doors.weights import Weighting, refuse_entities, weighted, with_weights
 from guardband.learning.several import Targets, check_targets, several_rule
 from guardband.methods.method import Guarantee, Method, Request
 from guardband.methods.registry import method_named
@@ -579,7 +579,20 @@ class BandCalibrator(BandRows):
         made._known, made._grouping, made._weighting = known, grouping, weighting
         return made
 
-    def summarised(self, X: Any, y: Array) -> tuple[Summary, Table]:
+    def weighed_by(self, weighting: Weighting | None) -> BandCalibrator:
+        """Return the same rule for rows whose weights come from elsewhere; it is to be calibrated again.
+
+        Parameters
+        ----------
+        weighting : Weighting or None
+            Where the weights of rows come from, None if all count alike.
+        """
+        out = copy(self)
+        rule = weighted(grouped(self._rule, self._grouping), weighting)
+        out._calibrated, out._weighting = replace(self.calibration_, rule=rule), weighting
+        return out
+
+    def summarised(self, X: Any, y: Array, weights: Array | None = None) -> tuple[Summary, Table]:
         """Return what a calibrated rule keeps of the rows of another table, and the rows as it knows them.
 
         Parameters
@@ -588,12 +601,15 @@ class BandCalibrator(BandRows):
             Some rows, with the columns of predictions and of groups.
         y : array of shape (n,)
             Their true values.
+        weights : array of shape (n,), default None
+            Their weights, if the rule uses them.
         """
         columns, rule = self.columns, self.calibration_.rule
         matrix, codes = columns.numbers_in(X), None
         if self._grouping is not None:
             codes = self._grouping.of(named_columns(X, self._grouping.column_names))
-        context, predicted = _with_group(None, codes), self._ordered(columns.predicted(matrix), 0, SORT)
+        context = with_weights(_with_group(None, codes), weights)
+        predicted = self._ordered(columns.predicted(matrix), 0, SORT)
         rule.check(predicted, context)
         return rule.summarise(predicted, y, context), columns.table(matrix)
 

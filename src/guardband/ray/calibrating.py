@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from guardband.data.fingerprint import Prints, Twins, count_overlap, repeats_in_
 from guardband.data.labelled_rows import warn_of_missing
 from guardband.doors.bands import BandCalibrator
 from guardband.doors.table_model import TableModel
+from guardband.doors.weights import Weighting
 from guardband.exceptions import OverlapError, RepeatedRowsWarning, warn
 from guardband.ray.cluster import Failed, Shared, connect, in_order, task, workers
 from guardband.ray.models import NONE, Asked, RuleAsked, TableAsked
@@ -74,6 +75,8 @@ def calibrate(
     data: str | Sequence[str] | Files | Dataset,
     *,
     target: str,
+    weights: str | Callable[[Any], Any] | None = None,
+    max_weight: float | None = None,
     keep_scores: int = KEEP_SCORES,
     skip_corrupt: bool = False,
 ) -> Any:
@@ -90,6 +93,13 @@ def calibrate(
         Paths or patterns such as ``"in/*.parquet"`` of calibration rows that did not train the model, or a dataset.
     target : str
         The column of true values. Rows without one are left out.
+    weights : str or function, default None
+        The column that says how much likelier each row is among the rows to predict than among the calibration rows, up
+        to a factor. Or a function of rows that returns this; workers call it with pyarrow tables of the model's
+        columns. Use it if the rows to predict come from another population. None means that all rows count alike, or
+        as a rule says that was calibrated with a column of weights.
+    max_weight : float, default None
+        A bound on the weight of any row. ``guarantee="pac"`` needs it, and new rows then need no weights.
     keep_scores : int, default 2**20
         With so many rows or fewer, the model keeps the score and the fingerprint of each row, as on one machine. With
         more it keeps only the thresholds of its levels, and cannot be asked for others later.
@@ -106,10 +116,11 @@ def calibrate(
     names = names_of(source)
     if target not in names:
         raise ValueError(f"There is no column {target!r}. The columns are {listed(names, 10)}. Name one of them.")
+    weighting = Weighting.of(weights, max_weight)
     if isinstance(model, BandCalibrator):
-        asked: Asked = RuleAsked(model)
+        asked: Asked = RuleAsked(model, names, weighting)
     elif isinstance(model, TableModel):
-        asked = TableAsked(model, names)
+        asked = TableAsked(model, names, weighting)
     else:
         raise TypeError(f"calibrate takes an IntervalRegressor or a BandCalibrator, found {type(model).__name__}.")
     reader = Reader(asked.kinds, target, source.like if isinstance(source, Files) else None)
@@ -245,7 +256,7 @@ def _summarised(shared: Shared, piece: Any) -> tuple[Told | Failed, dict[str, Ar
                 missing += absent
                 if not len(y):
                     continue
-                own = asked.summarised(table, y)
+                own = asked.summarised(table, y, asked.weights(table, len(y), name_of(piece)))
                 total = own.summary if total is None else total + own.summary
                 prints.append(own.prints)
                 known += count_overlap(own.prints, asked.training_prints)

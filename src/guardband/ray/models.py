@@ -24,9 +24,10 @@ from guardband.data.kinds import Kind
 from guardband.data.whole_numbers import is_whole
 from guardband.doors.bands import BandCalibrator
 from guardband.doors.table_model import TableModel
+from guardband.doors.weights import Weighting, weighted, with_weights
 from guardband.exceptions import TargetWarning, warn
 from guardband.learning.learned import Learned
-from guardband.words import listed
+from guardband.words import listed, number
 
 NONE: Prints = np.empty(0, dtype=np.uint64)
 
@@ -61,9 +62,25 @@ class Asked(ABC):
     """Fingerprints of the rows that trained it."""
     by_chance: bool = True
     """Whether training rows are equal by chance alone."""
+    weighting: Weighting | None = None
+    """Where the weights of rows come from, if they have any."""
+
+    def weights(self, X: Any, n: int, place: str) -> Array | None:
+        """Return the weights of some rows, None if all count alike.
+
+        Parameters
+        ----------
+        X : table
+            Some rows.
+        n : int
+            How many they are.
+        place : str
+            Where they are, in words.
+        """
+        return None if self.weighting is None else weights_of(self.weighting, X, n, place)
 
     @abstractmethod
-    def summarised(self, X: Any, y: Array) -> Summarised:
+    def summarised(self, X: Any, y: Array, weights: Array | None = None) -> Summarised:
         """Return what the model keeps of some rows.
 
         Parameters
@@ -72,6 +89,8 @@ class Asked(ABC):
             Some rows.
         y : array of shape (n,)
             Their true values.
+        weights : array of shape (n,), default None
+            Their weights, if they have any.
         """
 
     @abstractmethod
@@ -112,9 +131,11 @@ class TableAsked(Asked):
         The model. Its own calibration is not looked at.
     names : sequence of str
         The columns that there are.
+    weighting : Weighting, default None
+        Where the weights of rows come from, if they have any.
     """
 
-    def __init__(self, model: TableModel, names: Sequence[str]) -> None:
+    def __init__(self, model: TableModel, names: Sequence[str], weighting: Weighting | None = None) -> None:
         fitted = model.fitted_
         need_held_out(fitted.rule, "calibrate on other rows")
         if model.belonging.names_entities or fitted.repeat_rule is not None:
@@ -125,19 +146,19 @@ class TableAsked(Asked):
             raise ValueError("The model was split by time, which Ray cannot calibrate yet. Use model.calibrate.")
         if fitted.rule.target_names or not isinstance(fitted.learned, Learned):
             raise ValueError("Ray calibrates models of one target. Use model.calibrate for several.")
-        self.model, self.rule = copy(model), fitted.rule
+        self.model, self.rule, self.weighting = copy(model), weighted(fitted.rule, weighting), weighting
         self.model.fitted_ = replace(fitted, calibrated=None, weighting=None, source=None, known=None, places=None)
-        self.kinds = kinds_of_model(model, names)
+        self.kinds = with_weight_column(kinds_of_model(model, names), weighting, names)
         # In order, because every block of rows is looked for among them.
         self.training_prints, self.by_chance = np.sort(fitted.training_prints), fitted.training_entities is None
 
-    def summarised(self, X: Any, y: Array) -> Summarised:
+    def summarised(self, X: Any, y: Array, weights: Array | None = None) -> Summarised:
         """Return what the model keeps of some rows."""
         fitted = self.model.fitted_
         table, target = self.model.read_rows(X), fitted.learned.target
-        predicted = fitted.predict(table)
-        self.rule.check(predicted, table.context)
-        summary = self.rule.summarise(predicted, target.to_work(y), table.context)
+        predicted, context = fitted.predict(table), with_weights(table.context, weights)
+        self.rule.check(predicted, context)
+        summary = self.rule.summarise(predicted, target.to_work(y), context)
         return Summarised(summary, fingerprints(table, y), bool(is_whole(y).all()))
 
     def finished(self, summary: Summary, notes: tuple[str, ...], prints: Prints, is_whole: bool) -> Any:
@@ -160,6 +181,7 @@ class TableAsked(Asked):
             fitted,
             learned=replace(learned, target=target),
             calibrated=_calibrated(self.rule, summary, notes, fitted.params["on_insufficient"], target.to_units),
+            weighting=self.weighting,
             calibration_prints=prints,
             calibration_entities=None,
         )
@@ -173,19 +195,28 @@ class RuleAsked(Asked):
     ----------
     rule : BandCalibrator
         The rule, calibrated on some first rows: from them it knows its columns and groups.
+    names : sequence of str
+        The columns that there are.
+    weighting : Weighting, default None
+        Where the weights of rows come from. None means that the rule knows, if they have any.
     """
 
-    def __init__(self, rule: BandCalibrator) -> None:
-        self.own, self.rule = rule, rule.calibration_.rule
-        if "weight" in self.rule.uses or "entity" in self.rule.uses or self.rule.target_names:
-            raise ValueError("Ray calibrates rules of one target, without weights and entities. Use calibrate.")
-        self.kinds = dict.fromkeys(rule.columns.names, "number")
+    def __init__(self, rule: BandCalibrator, names: Sequence[str], weighting: Weighting | None = None) -> None:
+        if rule.calibration_.rule.target_names:
+            raise ValueError("Ray calibrates rules of one target. Use calibrate for several.")
+        self.weighting = rule.weighting if weighting is None else weighting
+        self.own = rule.weighed_by(self.weighting)
+        self.rule = self.own.calibration_.rule
+        if "entity" in self.rule.uses:
+            raise ValueError("Ray calibrates rules of one target, without entities. Use calibrate.")
+        kinds: dict[str, Kind] = dict.fromkeys(rule.columns.names, "number")
         if rule.grouping is not None:
-            self.kinds = {column.name: column.kind for column in rule.grouping.columns} | self.kinds
+            kinds = {column.name: column.kind for column in rule.grouping.columns} | kinds
+        self.kinds = with_weight_column(kinds, self.weighting, names)
 
-    def summarised(self, X: Any, y: Array) -> Summarised:
+    def summarised(self, X: Any, y: Array, weights: Array | None = None) -> Summarised:
         """Return what the rule keeps of some rows."""
-        summary, table = self.own.summarised(X, y)
+        summary, table = self.own.summarised(X, y, weights)
         return Summarised(summary, fingerprints(table, y), True)
 
     def finished(self, summary: Summary, notes: tuple[str, ...], prints: Prints, is_whole: bool) -> Any:
@@ -219,6 +250,56 @@ def kinds_of_model(model: TableModel, names: Sequence[str]) -> dict[str, Kind]:
             "a model without them."
         )
     return {name: kind for name, kind in zip(own, kinds, strict=True) if name in names}
+
+
+def with_weight_column(kinds: Mapping[str, Kind], weighting: Weighting | None, names: Sequence[str]) -> dict[str, Kind]:
+    """Return the columns that a model needs together with the column of weights, if there is one.
+
+    Parameters
+    ----------
+    kinds : dict of str to Kind
+        The columns that it needs otherwise, and what each is.
+    weighting : Weighting or None
+        Where the weights of rows come from, None if all count alike.
+    names : sequence of str
+        The columns that there are.
+    """
+    column = None if weighting is None else weighting.column
+    if column is None:
+        return dict(kinds)
+    if column not in names:
+        raise ValueError(f"There is no column {column!r} of weights. The columns are {listed(names, 10)}. Name one.")
+    return {column: "number", **kinds}
+
+
+def weighting_of_new(model: TableModel | BandCalibrator) -> Weighting | None:
+    """Return where the weights of new rows come from, None if a calibrated model needs none."""
+    weighting = model.fitted_.weighting if isinstance(model, TableModel) else model.weighting
+    return weighting if "weight" in model.calibration_.rule.uses_of_new else None
+
+
+def weights_of(weighting: Weighting, X: Any, n: int, place: str) -> Array:
+    """Return the weights of some rows; what is no weight is refused with the place where it stands.
+
+    Parameters
+    ----------
+    weighting : Weighting
+        Where the weights of rows come from.
+    X : table
+        The rows.
+    n : int
+        How many they are.
+    place : str
+        Where they are, in words.
+    """
+    weights = weighting.of_rows(X, n)
+    odd = np.flatnonzero(~((weights >= 0) & (weights < np.inf)))
+    if len(odd):
+        found = "a missing weight" if np.isnan(weights[odd[0]]) else f"the weight {number(float(weights[odd[0]]))}"
+        raise ValueError(
+            f"Weights must be 0 or positive numbers, and there is {found} in {place}. Correct it, or remove the row."
+        )
+    return weights
 
 
 def _calibrated(
