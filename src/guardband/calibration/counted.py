@@ -10,11 +10,16 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from guardband.bands.levels import Levels
 from guardband.bands.ranks import order_statistic
 from guardband.calibration.summary import Array, Arrays, Summary
 
 Counts = NDArray[np.int64]
 PREFIX = "counted."
+ONLY_ASKED = (
+    "This model was calibrated on {:,} rows in many files, and keeps the thresholds of the levels that were asked for "
+    "then. Calibrate it again and name all levels."
+)
 
 
 class Counted(ABC):
@@ -24,6 +29,15 @@ class Counted(ABC):
     """The number of rows."""
     number: Counts
     """The number of rows of each group, ``(G,)``."""
+
+    @property
+    def drawn_from(self) -> int:
+        """The number of rows before some were kept by chance; all of them, unless weights say so."""
+        return self.n
+
+    def known(self) -> Counted:
+        """Return what was asked for, which stays when the scores are gone."""
+        return self
 
     @abstractmethod
     def infinite(self) -> Counts:
@@ -72,6 +86,8 @@ class Known(Counted):
         The ranks that were asked for.
     scores : array of shape (G, L)
         The scores of these ranks.
+    before : int, default None
+        The number of rows before some were kept by chance, None if all were.
     """
 
     n: int
@@ -79,6 +95,12 @@ class Known(Counted):
     beyond: Counts
     ranks: Counts
     scores: Array
+    before: int | None = None
+
+    @property
+    def drawn_from(self) -> int:
+        """The number of rows before some were kept by chance."""
+        return self.n if self.before is None else self.before
 
     def infinite(self) -> Counts:
         """Return how many scores of each group are infinite, ``(G,)``."""
@@ -93,19 +115,37 @@ class Known(Counted):
                     continue
                 at = np.flatnonzero(self.ranks[group] == rank)
                 if not len(at):
-                    raise ValueError(
-                        f"This model was calibrated on {self.n:,} rows in many files, and keeps the thresholds of the "
-                        "levels that were asked for then. Calibrate it again and name all levels."
-                    )
+                    raise ValueError(ONLY_ASKED.format(self.n))
                 out[group, i] = self.scores[group, at[0]]
         return out
 
+    def to_arrays(self) -> dict[str, Array]:
+        """Return what is known as named arrays, for a file."""
+        own = {"number": self.number, "beyond": self.beyond, "ranks": self.ranks, "scores": self.scores}
+        return own if self.before is None else own | {"kept": np.array([self.n])}
+
+    @classmethod
+    def from_arrays(cls, n: int, arrays: Arrays) -> Known:
+        """Return what ``to_arrays`` named, of so many rows."""
+        number, beyond, ranks, scores = (arrays[name] for name in ("number", "beyond", "ranks", "scores"))
+        if "kept" in arrays:
+            return cls(int(arrays["kept"][0]), number, beyond, ranks, scores, n)
+        return cls(n, number, beyond, ranks, scores)
+
 
 class Remembered(Counted):
-    """Counted scores whose answers are remembered, so that ``known`` may stand for them when they are gone."""
+    """Counted scores whose answers are remembered, so that ``known`` may stand for them when they are gone.
 
-    def __init__(self, own: Counted) -> None:
-        self._own, self.n, self.number = own, own.n, own.number
+    Parameters
+    ----------
+    own : Counted
+        The scores.
+    before : int, default None
+        The number of rows before some were kept by chance, None if all were.
+    """
+
+    def __init__(self, own: Counted, before: int | None = None) -> None:
+        self._own, self._before, self.n, self.number = own, before, own.n, own.number
         self._beyond: Counts | None = None
         self._answers: dict[tuple[int, int], float] = {}
 
@@ -132,7 +172,139 @@ class Remembered(Counted):
         most = max(1, *map(len, each))
         ranks = np.array([(own + [own[-1] if own else 0] * most)[:most] for own in each], dtype=np.int64)
         scores = [[self._answers.get((g, int(k)), np.inf) for k in own] for g, own in enumerate(ranks)]
-        return Known(self.n, np.asarray(self.number, np.int64), self.infinite(), ranks, np.array(scores))
+        return Known(self.n, np.asarray(self.number, np.int64), self.infinite(), ranks, np.array(scores), self._before)
+
+    @property
+    def drawn_from(self) -> int:
+        """The number of rows before some were kept by chance."""
+        return self.n if self._before is None else self._before
+
+
+@dataclass(frozen=True, eq=False)
+class Weighed:
+    """What weights make of scores: the thresholds, and what else a promise says.
+
+    Parameters
+    ----------
+    scores : array of shape (m,)
+        Scores that can be thresholds, in order.
+    most_weight : array of shape (L, m)
+        The largest weight of a new row that each is for, at each level; negative for none.
+    n_effective : float
+        As many rows of equal weight would say as much.
+    largest_share : float
+        The largest weight of a row, as a share of all.
+    infinite_share : array of shape (L,)
+        At each level, which share of all weights rows have that are heavier than the last finite score is for.
+    infinite : int
+        How many scores are infinite.
+    """
+
+    scores: Array
+    most_weight: Array
+    n_effective: float
+    largest_share: float
+    infinite_share: Array
+    infinite: int
+
+    @property
+    def limits(self) -> Array:
+        """At each level, the largest weight of a row with a finite interval, ``(L,)``; negative if there is none."""
+        finite = self.most_weight[:, np.isfinite(self.scores)]
+        return finite[:, -1] if finite.shape[1] else np.full(len(finite), -1.0)
+
+
+class CountedWeights(Counted):
+    """Scores of rows that count by their weights."""
+
+    @abstractmethod
+    def weighed(self, levels: Levels) -> Weighed:
+        """Return what the weights make of the scores at each level.
+
+        Parameters
+        ----------
+        levels : Levels
+            The confidence levels, as exact fractions.
+        """
+
+    def infinite(self) -> Counts:
+        """Raise: ranks say nothing of rows that have weights."""
+        raise NotImplementedError
+
+    def smallest(self, ranks: Counts) -> Array:
+        """Raise: ranks say nothing of rows that have weights."""
+        raise NotImplementedError
+
+
+class KnownWeights(CountedWeights):
+    """What is left of scores with weights that are gone: what was found for the levels that were asked for.
+
+    Parameters
+    ----------
+    n : int
+        The number of rows.
+    asked : str
+        The levels, as fractions.
+    own : Weighed
+        What was found.
+    """
+
+    def __init__(self, n: int, asked: str, own: Weighed) -> None:
+        self.n, self.number, self.asked, self.own = n, np.array([n]), asked, own
+
+    def weighed(self, levels: Levels) -> Weighed:
+        """Return what was found for these levels; others are refused."""
+        if in_words(levels) != self.asked:
+            raise ValueError(ONLY_ASKED.format(self.n))
+        return self.own
+
+    def to_arrays(self) -> dict[str, Array]:
+        """Return what is known as named arrays, for a file."""
+        own = self.own
+        return {
+            "asked": np.frombuffer(self.asked.encode(), np.uint8),
+            "scores": own.scores,
+            "most_weight": own.most_weight,
+            "shares": np.array([own.n_effective, own.largest_share, *own.infinite_share]),
+            "infinite": np.array([own.infinite]),
+        }
+
+    @classmethod
+    def from_arrays(cls, n: int, arrays: Arrays) -> KnownWeights:
+        """Return what ``to_arrays`` named, of so many rows."""
+        effective, largest, *infinite = arrays["shares"].tolist()
+        found = (arrays["scores"], arrays["most_weight"], effective, largest, np.array(infinite))
+        return cls(n, bytes(arrays["asked"]).decode(), Weighed(*found, int(arrays["infinite"][0])))
+
+
+class RememberedWeights(CountedWeights):
+    """Scores with weights whose last answer is remembered.
+
+    Parameters
+    ----------
+    own : CountedWeights
+        The scores.
+    """
+
+    def __init__(self, own: CountedWeights) -> None:
+        self._own, self.n, self.number = own, own.n, own.number
+        self._known: KnownWeights | None = None
+
+    def weighed(self, levels: Levels) -> Weighed:
+        """Return what the weights make of the scores at each level."""
+        found = self._own.weighed(levels)
+        self._known = KnownWeights(self.n, in_words(levels), found)
+        return found
+
+    def known(self) -> KnownWeights:
+        """Return what was found last."""
+        assert self._known is not None
+        return self._known
+
+
+def in_words(levels: Levels) -> str:
+    """Return levels as fractions."""
+    return " ".join(map(str, levels.values))
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,16 +332,15 @@ class CountedSummary(Summary):
 
     def settled(self) -> CountedSummary:
         """Return a summary that needs nothing but itself, and knows what was asked for."""
-        known = {name: own.known() if isinstance(own, Remembered) else own for name, own in self.counted.items()}
+        known = {name: own.known() for name, own in self.counted.items()}
         return CountedSummary(self.n, self.totals, (), known)
 
     def to_arrays(self) -> dict[str, Array]:
         """Return the summary as named arrays, for a file."""
         out = super().to_arrays()
         for name, own in self.settled().counted.items():
-            assert isinstance(own, Known)
-            kept = {"number": own.number, "beyond": own.beyond, "ranks": own.ranks, "scores": own.scores}
-            out |= {f"{PREFIX}{name}.{key}": np.asarray(array) for key, array in kept.items()}
+            assert isinstance(own, Known | KnownWeights)
+            out |= {f"{PREFIX}{name}.{key}": np.asarray(array) for key, array in own.to_arrays().items()}
         return out
 
 
@@ -182,9 +353,15 @@ def summary_from(arrays: Arrays) -> Summary:
         What ``to_arrays`` returned.
     """
     plain = Summary.from_arrays({name: own for name, own in arrays.items() if not name.startswith(PREFIX)})
-    names = sorted({name.removeprefix(PREFIX).split(".")[0] for name in arrays if name.startswith(PREFIX)})
-    if not names:
+    named: dict[str, dict[str, Array]] = {}
+    for name, own in arrays.items():
+        if name.startswith(PREFIX):
+            score, key = name.removeprefix(PREFIX).split(".", 1)
+            named.setdefault(score, {})[key] = own
+    if not named:
         return plain
-    keys = ("number", "beyond", "ranks", "scores")
-    counted = {name: Known(plain.n, *(arrays[f"{PREFIX}{name}.{key}"] for key in keys)) for name in names}
+    counted = {
+        name: (KnownWeights if "most_weight" in own else Known).from_arrays(plain.n, own)
+        for name, own in sorted(named.items())
+    }
     return CountedSummary(plain.n, plain.totals, (), counted)
