@@ -16,6 +16,7 @@ from guardband.calibration.summary import Array, Arrays, Summary
 
 Counts = NDArray[np.int64]
 PREFIX = "counted."
+NO_RANKS = "Rows that have weights have no ranks. Calibrate again."
 ONLY_ASKED = (
     "This model was calibrated on {:,} rows in many files, and keeps the thresholds of the levels that were asked for "
     "then. Calibrate it again and name all levels."
@@ -228,12 +229,12 @@ class CountedWeights(Counted):
         """
 
     def infinite(self) -> Counts:
-        """Raise: ranks say nothing of rows that have weights."""
-        raise NotImplementedError
+        """Raise: rows that have weights are not counted one by one."""
+        raise ValueError(NO_RANKS)
 
     def smallest(self, ranks: Counts) -> Array:
-        """Raise: ranks say nothing of rows that have weights."""
-        raise NotImplementedError
+        """Raise: rows that have weights are not counted one by one."""
+        raise ValueError(NO_RANKS)
 
 
 class KnownWeights(CountedWeights):

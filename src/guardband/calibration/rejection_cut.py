@@ -60,7 +60,7 @@ class RejectionCut(Cut):
     def calibrate(self, scores: Array, context: Context, levels: Levels, chosen_after: bool) -> Calibration:
         """Return what the rows that are kept settle."""
         weights = checked_weights(context.weight, len(scores))
-        refuse_larger(weights, self.max_weight)
+        refuse_larger(float(weights.max()), self.max_weight)
         rows = kept_rows(scores, weights, self.max_weight)
         found = self.base.calibrate(scores[rows], self._known(context, rows), levels, chosen_after)
         return self._concluded(found, len(rows), len(scores))
@@ -116,11 +116,11 @@ def weighted(cut: Cut, max_weight: float | None) -> Cut:
     return WeightedCut()
 
 
-def refuse_larger(weights: Array, max_weight: float) -> None:
+def refuse_larger(largest: float, max_weight: float) -> None:
     """Raise if a weight is larger than the bound that the user named."""
-    if weights.max() > max_weight:
+    if largest > max_weight:
         raise ValueError(
-            f"The largest weight is {number(float(weights.max()))}, and max_weight is {number(max_weight)}. Pass a "
+            f"The largest weight is {number(largest)}, and max_weight is {number(max_weight)}. Pass a "
             "max_weight that no row can exceed."
         )
 

@@ -30,6 +30,7 @@ from guardband.exceptions import DegenerateBandWarning
 from guardband.words import level_name, number, percent, rows_named
 
 LARGEST = np.finfo(np.float64).max
+NO_WEIGHT = "All weights are 0, which leaves no calibration rows. Give some rows a positive weight."
 BITS, HALF = 53, 26
 """A number of double precision is a whole number of 53 bits times a power of two; sums are made of halves."""
 FEW = 4096
@@ -135,7 +136,7 @@ def checked_weights(weights: Any, n: int) -> Array:
     """Return weights of n calibration rows; raise unless they are finite, none is negative, and one is positive."""
     out = new_weights(weights, n)
     if not out.any():
-        raise ValueError("All weights are 0, which leaves no calibration rows. Give some rows a positive weight.")
+        raise ValueError(NO_WEIGHT)
     return out
 
 

@@ -10,8 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from guardband.calibration.counted import CountedSummary, Remembered
+from guardband.calibration.conformal import Conformal
+from guardband.calibration.counted import Counted, CountedSummary, Remembered, RememberedWeights
+from guardband.calibration.rejection_cut import RejectionCut, refuse_larger, seed_of
 from guardband.calibration.summary import Array, Summary
+from guardband.calibration.weighted_cut import NO_WEIGHT
+from guardband.calibration.weighted_search import WeightTotals
 from guardband.data.fingerprint import Prints, Twins, count_overlap, repeats_in_words, smallest_prints
 from guardband.data.labelled_rows import warn_of_missing
 from guardband.doors.bands import BandCalibrator
@@ -22,7 +26,7 @@ from guardband.ray.cluster import Failed, Shared, connect, in_order, task, worke
 from guardband.ray.models import NONE, Asked, RuleAsked, TableAsked
 from guardband.ray.pieces import Reader, Source, name_of, names_of, pieces_of, source_of
 from guardband.ray.sources import Files
-from guardband.ray.spread import Held, Spread
+from guardband.ray.spread import Held, Spread, kept, with_weights
 from guardband.words import listed
 
 if TYPE_CHECKING:
@@ -58,6 +62,10 @@ class Told:
         Whether all true values are whole numbers.
     smallest : array
         The smallest of the rows' fingerprints.
+    weights : WeightTotals or None
+        What is to be known of their weights, if they have any.
+    seed : int
+        A hash of their scores and weights.
     """
 
     held: Held | None
@@ -68,6 +76,8 @@ class Told:
     known: int
     is_whole: bool
     smallest: Prints
+    weights: WeightTotals | None = None
+    seed: int = 0
 
 
 def calibrate(
@@ -226,9 +236,24 @@ class _Calibration:
         if keeps:
             kept = (ray.get(block) for block in self.blocks)
             return Summary(n, totals, tuple(block for block in kept if block))
+        if told[0].weights is not None:
+            return CountedSummary(n, totals, (), {"score": self._weighed(told)})
         held = [own.held for own in told if own.held is not None]
         counted = {name: Remembered(Spread(name, self.blocks, held)) for name in held[0].number}
         return CountedSummary(n, totals, (), counted)
+
+    def _weighed(self, told: Sequence[Told]) -> Counted:
+        """Return the scores of rows that count by their weights, or of those that are kept by chance."""
+        weights = sum((own.weights for own in told if own.weights is not None), WeightTotals())
+        if not weights.most:
+            raise ValueError(NO_WEIGHT)
+        cut = self.asked.rule.cut if isinstance(self.asked.rule, Conformal) else None
+        if not isinstance(cut, RejectionCut):
+            return RememberedWeights(with_weights(self.blocks, weights))
+        refuse_larger(weights.most, cut.max_weight)
+        sizes, seed = [own.n for own in told], sum(own.seed for own in told)
+        blocks, held = kept(self.blocks, sizes, seed, cut.max_weight, self.asked.groups)
+        return Remembered(Spread("score", blocks, held), self.n)
 
     def _prints(self) -> Prints:
         import ray
@@ -271,4 +296,7 @@ def _summarised(shared: Shared, piece: Any) -> tuple[Told | Failed, dict[str, Ar
     told = Told(
         held, bool(block), total.n, dict(total.totals), missing, known, is_whole, smallest_prints(every, SAMPLE)
     )
+    if "weight" in block:
+        scores, weights = block["score"], block["weight"]
+        told = replace(told, weights=WeightTotals.of(scores, weights), seed=seed_of(scores, weights))
     return told, block, every
