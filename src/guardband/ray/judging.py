@@ -105,8 +105,6 @@ def _need_counts(model: Any) -> None:
         raise ValueError("Ray audits promises of coverage for one target. Use `guardband audit` without --ray.")
     if model.belonging.names_entities or model.fitted_.has_labels:
         raise ValueError("The promise is for entities, whose rows must meet. Use `guardband audit` without --ray.")
-    if "weight" in rule.uses_of_new:
-        raise ValueError("Ray cannot audit models whose rows have weights yet. Use `guardband audit` without --ray.")
 
 
 def _begun(run: Any, shared: Shared, piece: Any) -> list[Any]:

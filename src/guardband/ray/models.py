@@ -15,6 +15,7 @@ from guardband.calibration.conformal import Conformal
 from guardband.calibration.counted import CountedSummary
 from guardband.calibration.cross import need_held_out
 from guardband.calibration.grouped_cut import GroupedCut
+from guardband.calibration.rejection_cut import RejectionCut
 from guardband.calibration.rule import Rule
 from guardband.calibration.sided import Sided
 from guardband.calibration.summary import Array, Summary
@@ -114,6 +115,7 @@ class Asked(ABC):
         """How many groups have a promise of their own, 0 without groups."""
         rule = self.rule.rules[0] if isinstance(self.rule, Sided) else self.rule
         cut = rule.cut if isinstance(rule, Conformal) else None
+        cut = cut.base if isinstance(cut, RejectionCut) else cut
         return len(cut.names) if isinstance(cut, GroupedCut) else 0
 
     @property
@@ -264,9 +266,11 @@ def with_weight_column(kinds: Mapping[str, Kind], weighting: Weighting | None, n
     names : sequence of str
         The columns that there are.
     """
-    column = None if weighting is None else weighting.column
-    if column is None:
+    if weighting is None or weighting.function is not None or weighting.estimate is not None:
         return dict(kinds)
+    column = weighting.column
+    if column is None:
+        raise ValueError("The weights of this model are numbers from Python. Name their column with weights=...")
     if column not in names:
         raise ValueError(f"There is no column {column!r} of weights. The columns are {listed(names, 10)}. Name one.")
     return {column: "number", **kinds}
