@@ -47,7 +47,7 @@ def calibrate_on_ray(
         calibrate_rule(rule, rows, columns, False, groups, known, {})
     with speaker.doing(f"Calibrating on {files.like.label}"), connected(address):
         own = calibrate(rule, files, target=target, **options)
-    return own, replace(rows, disk=files.like)
+    return own, replace(rows, disk=files.like, split_by=tuple(options["split_by"] or ()))
 
 
 def _first_rows(files: Files) -> DiskTable:

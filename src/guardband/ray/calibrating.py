@@ -10,18 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from guardband.calibration.calibrated import Unit
 from guardband.calibration.conformal import Conformal
 from guardband.calibration.counted import Counted, CountedSummary, Remembered, RememberedWeights
 from guardband.calibration.rejection_cut import RejectionCut, refuse_larger, seed_of
 from guardband.calibration.summary import Array, Summary
 from guardband.calibration.weighted_cut import NO_WEIGHT
 from guardband.calibration.weighted_search import WeightTotals
+from guardband.data.entities import refuse_seen
 from guardband.data.fingerprint import Prints, Twins, count_overlap, repeats_in_words, smallest_prints
 from guardband.data.labelled_rows import warn_of_missing
 from guardband.doors.bands import BandCalibrator
 from guardband.doors.table_model import TableModel
 from guardband.doors.weights import Weighting
 from guardband.exceptions import OverlapError, RepeatedRowsWarning, warn
+from guardband.ray.belonging import Together
 from guardband.ray.cluster import Failed, Shared, connect, in_order, task, workers
 from guardband.ray.models import NONE, Asked, RuleAsked, TableAsked
 from guardband.ray.pieces import Reader, Source, name_of, names_of, pieces_of, source_of
@@ -87,6 +90,7 @@ def calibrate(
     target: str,
     weights: str | Callable[[Any], Any] | None = None,
     max_weight: float | None = None,
+    split_by: str | Sequence[str] | None = None,
     keep_scores: int = KEEP_SCORES,
     skip_corrupt: bool = False,
 ) -> Any:
@@ -110,6 +114,9 @@ def calibrate(
         as a rule says that was calibrated with a column of weights.
     max_weight : float, default None
         A bound on the weight of any row. ``guarantee="pac"`` needs it, and new rows then need no weights.
+    split_by : str or sequence of str, default None
+        The columns that say what each row belongs to, such as a patient. The promise is then for a new row of a new
+        one. None means that rows stand alone, or belong together as the model knows from ``fit``.
     keep_scores : int, default 2**20
         With so many rows or fewer, the model keeps the score and the fingerprint of each row, as on one machine. With
         more it keeps only the thresholds of its levels, and cannot be asked for others later.
@@ -128,9 +135,9 @@ def calibrate(
         raise ValueError(f"There is no column {target!r}. The columns are {listed(names, 10)}. Name one of them.")
     weighting = Weighting.of(weights, max_weight)
     if isinstance(model, BandCalibrator):
-        asked: Asked = RuleAsked(model, names, weighting)
+        asked: Asked = RuleAsked(model, names, weighting, split_by)
     elif isinstance(model, TableModel):
-        asked = TableAsked(model, names, weighting)
+        asked = TableAsked(model, names, weighting, split_by)
     else:
         raise TypeError(f"calibrate takes an IntervalRegressor or a BandCalibrator, found {type(model).__name__}.")
     reader = Reader(asked.kinds, target, source.like if isinstance(source, Files) else None)
@@ -223,10 +230,33 @@ class _Calibration:
                 f"{len(self.sample):,} of them, and did not look for repeated rows.",
             )
         prints = self._prints() if keeps else self.sample
-        if keeps and (again := repeats_in_words(prints)) is not None:
+        if keeps and self.asked.belonging is None and (again := repeats_in_words(prints)) is not None:
             warn(again, RepeatedRowsWarning)
         is_whole = all(own.is_whole for own in self.told)
-        return self.asked.finished(self._summary(keeps), notes, prints, is_whole)
+        if self.asked.belonging is None:
+            return self.asked.finished(self._summary(keeps), notes, prints, is_whole)
+        summary, together = self._together(keeps)
+        return self.asked.finished(summary, notes, prints, is_whole, together)
+
+    def _together(self, keeps: bool) -> tuple[Summary, Together]:
+        """Return what is kept of rows that belong together, and what they belong to."""
+        asked, n = self.asked, self.n
+        assert asked.belonging is not None
+        if not keeps:
+            raise ValueError(
+                f"Rows that belong together must meet, and these are {n:,}. Calibrate on {self.keep:,} rows at most, "
+                "or raise keep_scores (--keep-scores) if memory allows."
+            )
+        (block,) = self._summary(keeps).joined().blocks
+        entities = asked.belonging.entities(block["entity"])
+        if asked.training_entities is not None:
+            refuse_seen(entities, asked.training_entities)
+        together = Together(Unit(entities.name, n), entities.every)
+        if not asked.draws:
+            return Summary(n, {}, ({**block, "entity": entities.labels},)), together
+        rows = entities.one_row_each(block["y"])
+        own = {name: array[rows] for name, array in block.items() if name not in ("entity", "y")}
+        return Summary(len(rows), {}, (own,)), together
 
     def _summary(self, keeps: bool) -> Summary:
         import ray
@@ -281,7 +311,7 @@ def _summarised(shared: Shared, piece: Any) -> tuple[Told | Failed, dict[str, Ar
                 missing += absent
                 if not len(y):
                     continue
-                own = asked.summarised(table, y, asked.weights(table, len(y), name_of(piece)))
+                own = asked.summarised(table, y, name_of(piece))
                 total = own.summary if total is None else total + own.summary
                 prints.append(own.prints)
                 known += count_overlap(own.prints, asked.training_prints)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from guardband.bands.predicted import Context
 from guardband.calibration.calibrated import Calibrated
 from guardband.calibration.conformal import Conformal
 from guardband.calibration.counted import CountedSummary
@@ -20,14 +21,17 @@ from guardband.calibration.rule import Rule
 from guardband.calibration.sided import Sided
 from guardband.calibration.summary import Array, Summary
 from guardband.data.encoder import TableEncoder
+from guardband.data.entities import Labels
 from guardband.data.fingerprint import Prints, fingerprints
 from guardband.data.kinds import Kind
+from guardband.data.table import Table
 from guardband.data.whole_numbers import is_whole
 from guardband.doors.bands import BandCalibrator
 from guardband.doors.table_model import TableModel
 from guardband.doors.weights import Weighting, weighted, with_weights
 from guardband.exceptions import TargetWarning, warn
 from guardband.learning.learned import Learned
+from guardband.ray.belonging import Belongs, Together
 from guardband.words import listed, number
 
 NONE: Prints = np.empty(0, dtype=np.uint64)
@@ -55,8 +59,8 @@ class Summarised:
 class Asked(ABC):
     """A model as a calibration sees it. It goes to every worker."""
 
-    kinds: Mapping[str, Kind]
-    """The columns that it needs."""
+    kinds: Mapping[str, Any]
+    """The columns that it needs, and what each is; None as it comes."""
     rule: Rule
     """How it calibrates."""
     training_prints: Prints = NONE
@@ -65,6 +69,10 @@ class Asked(ABC):
     """Whether training rows are equal by chance alone."""
     weighting: Weighting | None = None
     """Where the weights of rows come from, if they have any."""
+    belonging: Belongs | None = None
+    """What rows belong to, None if they stand alone."""
+    training_entities: Labels | None = None
+    """What the training rows belong to."""
 
     def weights(self, X: Any, n: int, place: str) -> Array | None:
         """Return the weights of some rows, None if all count alike.
@@ -80,8 +88,24 @@ class Asked(ABC):
         """
         return None if self.weighting is None else weights_of(self.weighting, X, n, place)
 
+    def labels(self, table: Table, X: Any, y: Array, place: str) -> Labels | None:
+        """Return what some rows belong to, None if they stand alone.
+
+        Parameters
+        ----------
+        table : Table
+            The rows as the model reads them.
+        X : table
+            The rows.
+        y : array of shape (n,)
+            Their true values.
+        place : str
+            Where they are, in words.
+        """
+        return None if self.belonging is None else self.belonging.labels(table, X, y, place)
+
     @abstractmethod
-    def summarised(self, X: Any, y: Array, weights: Array | None = None) -> Summarised:
+    def summarised(self, X: Any, y: Array, place: str) -> Summarised:
         """Return what the model keeps of some rows.
 
         Parameters
@@ -90,12 +114,19 @@ class Asked(ABC):
             Some rows.
         y : array of shape (n,)
             Their true values.
-        weights : array of shape (n,), default None
-            Their weights, if they have any.
+        place : str
+            Where they are, in words.
         """
 
     @abstractmethod
-    def finished(self, summary: Summary, notes: tuple[str, ...], prints: Prints, is_whole: bool) -> Any:
+    def finished(
+        self,
+        summary: Summary,
+        notes: tuple[str, ...],
+        prints: Prints,
+        is_whole: bool,
+        together: Together | None = None,
+    ) -> Any:
         """Return the calibrated model.
 
         Parameters
@@ -108,7 +139,44 @@ class Asked(ABC):
             Their fingerprints, perhaps none.
         is_whole : bool
             Whether all true values are whole numbers.
+        together : Together, default None
+            What the rows belong to, None if they stand alone.
         """
+
+    def _set_rule(self, rule: Rule, weighting: Weighting | None, belonging: Belongs | None) -> None:
+        """Keep how rows with these weights, or of these entities, are calibrated."""
+        if belonging is not None and belonging.rule is None and weighting is not None:
+            raise ValueError(
+                "Weights are for rows that stand alone, and these belong together. Remove weights, or entities and "
+                "split_by."
+            )
+        shared = None if belonging is None else weighted(rule, weighting).for_entities()
+        self.rule = weighted(rule, weighting) if shared is None else shared
+        self.weighting, self.belonging = weighting, belonging
+        if belonging is not None and shared is None and not self.can_count:
+            raise ValueError(
+                f"method={self.rule.method!r} takes one row of each {belonging.name}, which Ray cannot do yet. Use "
+                "calibrate on one machine."
+            )
+
+    @property
+    def draws(self) -> bool:
+        """Whether one row of each entity stands for all of its rows."""
+        return self.belonging is not None and "entity" not in self.rule.uses
+
+    def _summarised(
+        self, predicted: Any, y: Array, context: Context, weights: Array | None, labels: Labels | None
+    ) -> Summary:
+        """Return what the rule keeps of some rows, with what they belong to."""
+        context = with_weights(context, weights)
+        if labels is not None and not self.draws:
+            context = replace(context, entity=labels)
+        self.rule.check(predicted, context)
+        out = self.rule.summarise(predicted, y, context)
+        if not self.draws:
+            return out
+        assert labels is not None
+        return replace(out, blocks=({**out.blocks[0], "entity": labels, "y": y},))
 
     @property
     def groups(self) -> int:
@@ -137,33 +205,44 @@ class TableAsked(Asked):
         Where the weights of rows come from, if they have any.
     """
 
-    def __init__(self, model: TableModel, names: Sequence[str], weighting: Weighting | None = None) -> None:
+    def __init__(
+        self,
+        model: TableModel,
+        names: Sequence[str],
+        weighting: Weighting | None = None,
+        split_by: Sequence[str] | None = None,
+    ) -> None:
         fitted = model.fitted_
         need_held_out(fitted.rule, "calibrate on other rows")
-        if model.belonging.names_entities or fitted.repeat_rule is not None:
-            raise ValueError(
-                "The model knows rows that belong together, which Ray cannot calibrate yet. Use calibrate."
-            )
         if fitted.trained_until is not None:
             raise ValueError("The model was split by time, which Ray cannot calibrate yet. Use model.calibrate.")
         if fitted.rule.target_names or not isinstance(fitted.learned, Learned):
             raise ValueError("Ray calibrates models of one target. Use model.calibrate for several.")
-        self.model, self.rule, self.weighting = copy(model), weighted(fitted.rule, weighting), weighting
+        self.model = copy(model)
+        self._set_rule(fitted.rule, weighting, Belongs.of(model.belonging, fitted.has_labels, split_by, names))
         self.model.fitted_ = replace(fitted, calibrated=None, weighting=None, source=None, known=None, places=None)
-        self.kinds = with_weight_column(kinds_of_model(model, names), weighting, names)
+        kinds = with_weight_column(kinds_of_model(model, names), weighting, names)
+        self.kinds = kinds if self.belonging is None else self.belonging.with_columns(kinds)
+        self.training_entities = fitted.training_entities
         # In order, because every block of rows is looked for among them.
         self.training_prints, self.by_chance = np.sort(fitted.training_prints), fitted.training_entities is None
 
-    def summarised(self, X: Any, y: Array, weights: Array | None = None) -> Summarised:
+    def summarised(self, X: Any, y: Array, place: str) -> Summarised:
         """Return what the model keeps of some rows."""
         fitted = self.model.fitted_
         table, target = self.model.read_rows(X), fitted.learned.target
-        predicted, context = fitted.predict(table), with_weights(table.context, weights)
-        self.rule.check(predicted, context)
-        summary = self.rule.summarise(predicted, target.to_work(y), context)
+        weights, labels = self.weights(X, len(y), place), self.labels(table, X, y, place)
+        summary = self._summarised(fitted.predict(table), target.to_work(y), table.context, weights, labels)
         return Summarised(summary, fingerprints(table, y), bool(is_whole(y).all()))
 
-    def finished(self, summary: Summary, notes: tuple[str, ...], prints: Prints, is_whole: bool) -> Any:
+    def finished(
+        self,
+        summary: Summary,
+        notes: tuple[str, ...],
+        prints: Prints,
+        is_whole: bool,
+        together: Together | None = None,
+    ) -> Any:
         """Return the calibrated model."""
         fitted = self.model.fitted_
         learned, target = fitted.learned, fitted.learned.target
@@ -182,10 +261,12 @@ class TableAsked(Asked):
         out.fitted_ = replace(
             fitted,
             learned=replace(learned, target=target),
-            calibrated=_calibrated(self.rule, summary, notes, fitted.params["on_insufficient"], target.to_units),
+            calibrated=_calibrated(
+                self.rule, summary, notes, fitted.params["on_insufficient"], together, target.to_units
+            ),
             weighting=self.weighting,
             calibration_prints=prints,
-            calibration_entities=None,
+            calibration_entities=None if together is None else together.labels,
         )
         return out
 
@@ -203,28 +284,48 @@ class RuleAsked(Asked):
         Where the weights of rows come from. None means that the rule knows, if they have any.
     """
 
-    def __init__(self, rule: BandCalibrator, names: Sequence[str], weighting: Weighting | None = None) -> None:
+    def __init__(
+        self,
+        rule: BandCalibrator,
+        names: Sequence[str],
+        weighting: Weighting | None = None,
+        split_by: Sequence[str] | None = None,
+    ) -> None:
         if rule.calibration_.rule.target_names:
             raise ValueError("Ray calibrates rules of one target. Use calibrate for several.")
-        self.weighting = rule.weighting if weighting is None else weighting
-        self.own = rule.weighed_by(self.weighting)
-        self.rule = self.own.calibration_.rule
-        if "entity" in self.rule.uses:
-            raise ValueError("Ray calibrates rules of one target, without entities. Use calibrate.")
-        kinds: dict[str, Kind] = dict.fromkeys(rule.columns.names, "number")
+        weighting = rule.weighting if weighting is None else weighting
+        known = rule.fitted_
+        belonging = Belongs.of(rule.belonging, known.has_labels, split_by, names, are_apart=True)
+        self._set_rule(rule.weighed_by(None).calibration_.rule, weighting, belonging)
+        self.own = rule.calibrates_by(self.rule, weighting)
+        kinds: dict[str, Any] = dict.fromkeys(rule.columns.names, "number")
         if rule.grouping is not None:
             kinds = {column.name: column.kind for column in rule.grouping.columns} | kinds
-        self.kinds = with_weight_column(kinds, self.weighting, names)
+        kinds = with_weight_column(kinds, weighting, names)
+        self.kinds = kinds if self.belonging is None else self.belonging.with_columns(kinds)
 
-    def summarised(self, X: Any, y: Array, weights: Array | None = None) -> Summarised:
+    def summarised(self, X: Any, y: Array, place: str) -> Summarised:
         """Return what the rule keeps of some rows."""
-        summary, table = self.own.summarised(X, y, weights)
+        predicted, context, table = self.own.read_labelled(X)
+        weights, labels = self.weights(X, len(y), place), self.labels(table, X, y, place)
+        summary = self._summarised(predicted, y, context, weights, labels)
         return Summarised(summary, fingerprints(table, y), True)
 
-    def finished(self, summary: Summary, notes: tuple[str, ...], prints: Prints, is_whole: bool) -> Any:
+    def finished(
+        self,
+        summary: Summary,
+        notes: tuple[str, ...],
+        prints: Prints,
+        is_whole: bool,
+        together: Together | None = None,
+    ) -> Any:
         """Return the calibrated rule."""
         before = self.own.calibration_
-        return self.own.calibrated_by(_calibrated(self.rule, summary, notes, before.on_insufficient), prints)
+        calibrated = _calibrated(self.rule, summary, notes, before.on_insufficient, together)
+        if together is None:
+            return self.own.calibrated_by(calibrated, prints)
+        assert self.belonging is not None
+        return self.own.calibrated_by(calibrated, prints, together.labels, self.belonging.apart)
 
 
 def kinds_of_model(model: TableModel, names: Sequence[str]) -> dict[str, Kind]:
@@ -254,7 +355,7 @@ def kinds_of_model(model: TableModel, names: Sequence[str]) -> dict[str, Kind]:
     return {name: kind for name, kind in zip(own, kinds, strict=True) if name in names}
 
 
-def with_weight_column(kinds: Mapping[str, Kind], weighting: Weighting | None, names: Sequence[str]) -> dict[str, Kind]:
+def with_weight_column(kinds: Mapping[str, Any], weighting: Weighting | None, names: Sequence[str]) -> dict[str, Any]:
     """Return the columns that a model needs together with the column of weights, if there is one.
 
     Parameters
@@ -307,9 +408,16 @@ def weights_of(weighting: Weighting, X: Any, n: int, place: str) -> Array:
 
 
 def _calibrated(
-    rule: Rule, summary: Summary, notes: tuple[str, ...], on_insufficient: Any, *to_units: Any
+    rule: Rule,
+    summary: Summary,
+    notes: tuple[str, ...],
+    on_insufficient: Any,
+    together: Together | None,
+    *to_units: Any,
 ) -> Calibrated:
     """Return what the rule finds; a summary that needs the workers is replaced by what it was asked for."""
-    units = {"to_units": to_units[0]} if to_units else {}
-    out = Calibrated.from_blocks(rule, [], notes, on_insufficient, gather=lambda own: [summary], **units)
+    more: dict[str, Any] = {"to_units": to_units[0]} if to_units else {}
+    if together is not None:
+        more["unit"] = together.unit
+    out = Calibrated.from_blocks(rule, [], notes, on_insufficient, gather=lambda own: [summary], **more)
     return replace(out, summary=summary.settled()) if isinstance(summary, CountedSummary) else out
