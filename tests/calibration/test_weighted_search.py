@@ -5,7 +5,7 @@ import pytest
 
 from guardband.bands.levels import Levels
 from guardband.bands.predicted import Context
-from guardband.calibration.counted import KnownWeights, RememberedWeights
+from guardband.calibration.counted import KnownAt, RememberedAt
 from guardband.calibration.weighted_cut import WeightedCut
 from guardband.calibration.weighted_search import AskedWeights, WeightTotals, searched_weights
 from guardband.data.order_statistics import MOST_BYTES, replied
@@ -59,7 +59,7 @@ def test_scores_that_lie_apart_have_the_thresholds_of_one_machine(scores, weight
     mass[0] += not mass.any()
     one = WeightedCut().calibrate(own, Context(weight=mass), LEVELS, False)
     ask, told, sizes = asked(own, mass)
-    many = WeightedCut().calibrate_counted(RememberedWeights(AskedWeights(told, ask)), LEVELS, False)
+    many = WeightedCut().calibrate_counted(RememberedAt(AskedWeights(told, ask)), LEVELS, False)
     assert many.promise == one.promise
     assert [own.in_words() for own in many.remarks] == [own.in_words() for own in one.remarks]
     new = new_weights(one.arrays, mass)
@@ -96,9 +96,9 @@ def test_what_was_found_is_known_for_its_levels_alone():
     rng = np.random.default_rng(4)
     own, mass = rng.standard_normal(500), rng.random(500)
     ask, told, _ = asked(own, mass)
-    asked_now = RememberedWeights(AskedWeights(told, ask))
+    asked_now = RememberedAt(AskedWeights(told, ask))
     found = WeightedCut().calibrate_counted(asked_now, LEVELS, False)
-    known = KnownWeights.from_arrays(500, asked_now.known().to_arrays())
+    known = KnownAt.from_arrays(500, asked_now.known().to_arrays())
     again = WeightedCut().calibrate_counted(known, LEVELS, False)
     assert again.promise == found.promise
     for name, array in found.arrays.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Any, Generic, NoReturn, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from guardband.calibration.summary import Array, Arrays, Summary
 
 Counts = NDArray[np.int64]
 PREFIX = "counted."
-NO_RANKS = "Rows that have weights have no ranks. Calibrate again."
+NO_RANKS = "Rows that do not count one each have no ranks. Calibrate again."
 ONLY_ASKED = (
     "This model was calibrated on {:,} rows in many files, and keeps the thresholds of the levels that were asked for "
     "then. Calibrate it again and name all levels."
@@ -53,6 +53,10 @@ class Counted(ABC):
         ranks : array of shape (G, L)
             The ranks k of each group, from 1.
         """
+
+    def least(self) -> float:
+        """Return the least score of all groups."""
+        return float(self.smallest(np.ones((len(self.number), 1), dtype=np.int64)).min())
 
 
 class Joined(Counted):
@@ -181,8 +185,27 @@ class Remembered(Counted):
         return self.n if self._before is None else self._before
 
 
+class Found(ABC):
+    """What was found of scores for the levels that were asked for, and what a file says of it."""
+
+    @abstractmethod
+    def to_arrays(self) -> dict[str, Array]:
+        """Return it as named arrays, for a file."""
+
+    @classmethod
+    @abstractmethod
+    def from_arrays(cls, arrays: Arrays) -> Self:
+        """Return what ``to_arrays`` named.
+
+        Parameters
+        ----------
+        arrays : dict of arrays
+            What ``to_arrays`` returned.
+        """
+
+
 @dataclass(frozen=True, eq=False)
-class Weighed:
+class Weighed(Found):
     """What weights make of scores: the thresholds, and what else a promise says.
 
     Parameters
@@ -214,13 +237,70 @@ class Weighed:
         finite = self.most_weight[:, np.isfinite(self.scores)]
         return finite[:, -1] if finite.shape[1] else np.full(len(finite), -1.0)
 
+    def to_arrays(self) -> dict[str, Array]:
+        """Return it as named arrays, for a file."""
+        return {
+            "scores": self.scores,
+            "most_weight": self.most_weight,
+            "shares": np.array([self.n_effective, self.largest_share, *self.infinite_share]),
+            "infinite": np.array([self.infinite]),
+        }
 
-class CountedWeights(Counted):
-    """Scores of rows that count by their weights."""
+    @classmethod
+    def from_arrays(cls, arrays: Arrays) -> Weighed:
+        """Return what ``to_arrays`` named."""
+        effective, largest, *infinite = arrays["shares"].tolist()
+        shares = np.array(infinite, dtype=np.float64)
+        (count,) = arrays["infinite"].tolist()
+        return cls(arrays["scores"], arrays["most_weight"], effective, largest, shares, int(count))
+
+
+@dataclass(frozen=True, eq=False)
+class SharedFound(Found):
+    """What is found of scores if the rows of each entity share one weight.
+
+    Parameters
+    ----------
+    thresholds : array of shape (L,)
+        The threshold of each level.
+    entities : int
+        How many entities there are.
+    are_alike : bool
+        Whether the rows of each entity score alike: those of one row each are then all that counts.
+    infinite : int
+        How many scores are infinite; of rows that score alike, how many entities.
+    least : float
+        The least score.
+    """
+
+    thresholds: Array
+    entities: int
+    are_alike: bool
+    infinite: int
+    least: float
+
+    def to_arrays(self) -> dict[str, Array]:
+        """Return it as named arrays, for a file."""
+        counts = np.array([self.entities, self.are_alike, self.infinite])
+        return {"thresholds": self.thresholds, "entities": counts, "least": np.array([self.least])}
+
+    @classmethod
+    def from_arrays(cls, arrays: Arrays) -> SharedFound:
+        """Return what ``to_arrays`` named."""
+        entities, alike, infinite = arrays["entities"].tolist()
+        (least,) = arrays["least"].tolist()
+        return cls(arrays["thresholds"], int(entities), bool(alike), int(infinite), float(least))
+
+
+F = TypeVar("F", bound=Found)
+
+
+class CountedAt(Counted, Generic[F]):
+    """Scores of rows that do not count one each, by their weights or as one of an entity."""
 
     @abstractmethod
-    def weighed(self, levels: Levels) -> Weighed:
-        """Return what the weights make of the scores at each level.
+    def at(self, levels: Levels) -> F:
+        """Return what is found at each level.
 
         Parameters
         ----------
@@ -229,16 +309,16 @@ class CountedWeights(Counted):
         """
 
     def infinite(self) -> Counts:
-        """Raise: rows that have weights are not counted one by one."""
+        """Raise: such rows have no ranks."""
         raise ValueError(NO_RANKS)
 
     def smallest(self, ranks: Counts) -> Array:
-        """Raise: rows that have weights are not counted one by one."""
+        """Raise: such rows have no ranks."""
         raise ValueError(NO_RANKS)
 
 
-class KnownWeights(CountedWeights):
-    """What is left of scores with weights that are gone: what was found for the levels that were asked for.
+class KnownAt(CountedAt[F]):
+    """What is left of such scores when they are gone: what was found for the levels that were asked for.
 
     Parameters
     ----------
@@ -246,61 +326,61 @@ class KnownWeights(CountedWeights):
         The number of rows.
     asked : str
         The levels, as fractions.
-    own : Weighed
+    own : Found
         What was found.
     """
 
-    def __init__(self, n: int, asked: str, own: Weighed) -> None:
+    def __init__(self, n: int, asked: str, own: F) -> None:
         self.n, self.number, self.asked, self.own = n, np.array([n]), asked, own
 
-    def weighed(self, levels: Levels) -> Weighed:
+    def at(self, levels: Levels) -> F:
         """Return what was found for these levels; others are refused."""
         if in_words(levels) != self.asked:
             raise ValueError(ONLY_ASKED.format(self.n))
         return self.own
 
+    def least(self) -> float:
+        """Return the least score of entities."""
+        return self.own.least if isinstance(self.own, SharedFound) else super().least()
+
     def to_arrays(self) -> dict[str, Array]:
         """Return what is known as named arrays, for a file."""
-        own = self.own
-        return {
-            "asked": np.frombuffer(self.asked.encode(), np.uint8),
-            "scores": own.scores,
-            "most_weight": own.most_weight,
-            "shares": np.array([own.n_effective, own.largest_share, *own.infinite_share]),
-            "infinite": np.array([own.infinite]),
-        }
+        return {"asked": np.frombuffer(self.asked.encode(), np.uint8), **self.own.to_arrays()}
 
     @classmethod
-    def from_arrays(cls, n: int, arrays: Arrays) -> KnownWeights:
+    def from_arrays(cls, n: int, arrays: Arrays) -> KnownAt[Any]:
         """Return what ``to_arrays`` named, of so many rows."""
-        effective, largest, *infinite = arrays["shares"].tolist()
-        found = (arrays["scores"], arrays["most_weight"], effective, largest, np.array(infinite))
-        return cls(n, bytes(arrays["asked"]).decode(), Weighed(*found, int(arrays["infinite"][0])))
+        kind: type[Found] = Weighed if "most_weight" in arrays else SharedFound
+        return KnownAt(n, bytes(arrays["asked"]).decode(), kind.from_arrays(arrays))
 
 
-class RememberedWeights(CountedWeights):
-    """Scores with weights whose last answer is remembered.
+class RememberedAt(CountedAt[F]):
+    """Such scores, whose last answer is remembered.
 
     Parameters
     ----------
-    own : CountedWeights
+    own : CountedAt
         The scores.
     """
 
-    def __init__(self, own: CountedWeights) -> None:
+    def __init__(self, own: CountedAt[F]) -> None:
         self._own, self.n, self.number = own, own.n, own.number
-        self._known: KnownWeights | None = None
+        self._known: KnownAt[F] | None = None
 
-    def weighed(self, levels: Levels) -> Weighed:
-        """Return what the weights make of the scores at each level."""
-        found = self._own.weighed(levels)
-        self._known = KnownWeights(self.n, in_words(levels), found)
+    def at(self, levels: Levels) -> F:
+        """Return what is found at each level."""
+        found = self._own.at(levels)
+        self._known = KnownAt(self.n, in_words(levels), found)
         return found
 
-    def known(self) -> KnownWeights:
+    def known(self) -> KnownAt[F]:
         """Return what was found last."""
         assert self._known is not None
         return self._known
+
+    def least(self) -> float:
+        """Return the least score of entities, once something was found."""
+        return self.known().least()
 
 
 def in_words(levels: Levels) -> str:
@@ -340,7 +420,7 @@ class CountedSummary(Summary):
         """Return the summary as named arrays, for a file."""
         out = super().to_arrays()
         for name, own in self.settled().counted.items():
-            assert isinstance(own, Known | KnownWeights)
+            assert isinstance(own, Known | KnownAt)
             out |= {f"{PREFIX}{name}.{key}": np.asarray(array) for key, array in own.to_arrays().items()}
         return out
 
@@ -362,7 +442,6 @@ def summary_from(arrays: Arrays) -> Summary:
     if not named:
         return plain
     counted = {
-        name: (KnownWeights if "most_weight" in own else Known).from_arrays(plain.n, own)
-        for name, own in sorted(named.items())
+        name: (KnownAt if "asked" in own else Known).from_arrays(plain.n, own) for name, own in sorted(named.items())
     }
     return CountedSummary(plain.n, plain.totals, (), counted)

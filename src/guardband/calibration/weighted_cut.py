@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from guardband.bands.levels import Levels
 from guardband.bands.predicted import Context
 from guardband.bands.weighted_promise import WeightedPromise
-from guardband.calibration.counted import Counted, CountedWeights, Weighed
+from guardband.calibration.counted import Counted, CountedAt, Weighed
 from guardband.calibration.cut import Cut
 from guardband.calibration.rule import Calibration, Remark
 from guardband.calibration.summary import Array
@@ -60,9 +60,9 @@ class WeightedCut(Cut):
 
     def calibrate_counted(self, counted: Counted, levels: Levels, chosen_after: bool) -> Calibration:
         """Return the same from scores and weights that need not meet."""
-        if not isinstance(counted, CountedWeights) or type(self) is not WeightedCut:
+        if not isinstance(counted, CountedAt) or type(self) is not WeightedCut:
             return super().calibrate_counted(counted, levels, chosen_after)
-        promise, arrays, remarks = self._concluded(counted.weighed(levels), counted.n, levels, chosen_after)
+        promise, arrays, remarks = self._concluded(counted.at(levels), counted.n, levels, chosen_after)
         return Calibration(arrays, promise, remarks)
 
     def _concluded(

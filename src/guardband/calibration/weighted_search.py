@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guardband.bands.levels import Levels
-from guardband.calibration.counted import CountedWeights, Weighed
+from guardband.calibration.counted import CountedAt, Weighed
 from guardband.calibration.summary import Array
 from guardband.calibration.weighted_cut import effective, largest_weight, scaled_sums
 from guardband.data.exact_sum import ExactSum
@@ -90,7 +90,7 @@ class WeightTotals:
         )
 
 
-class AskedWeights(CountedWeights):
+class AskedWeights(CountedAt[Weighed]):
     """Scores and weights of which workers tell what they are asked.
 
     Parameters
@@ -105,7 +105,7 @@ class AskedWeights(CountedWeights):
         self._totals, self._ask = totals, ask
         self.n, self.number = totals.n, np.array([totals.n])
 
-    def weighed(self, levels: Levels) -> Weighed:
+    def at(self, levels: Levels) -> Weighed:
         """Return what the weights make of the scores at each level."""
         return replied(searched_weights(self._totals, levels), self._ask)
 

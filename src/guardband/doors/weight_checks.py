@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import convert
 from numpy.typing import NDArray
 
-from guardband.calibration.counted import KnownWeights
+from guardband.calibration.counted import SharedFound, Weighed
 from guardband.calibration.rule import Rule
 
 
@@ -37,9 +37,8 @@ def check_weighted(rule: Rule, arrays: Mapping[str, NDArray[Any]], promise: Any)
     return None
 
 
-def check_known_weights(known: KnownWeights, n: int) -> str | None:
+def check_known_weights(own: Weighed, n: int) -> str | None:
     """Return what is wrong with what is known of n scores and weights that are gone, if anything is."""
-    own = known.own
     if own.scores.ndim != 1 or own.most_weight.ndim != 2 or own.most_weight.shape[1] != len(own.scores):
         return "its thresholds have the wrong shape"
     if own.scores.dtype != np.float64 or own.most_weight.dtype != np.float64:
@@ -49,6 +48,15 @@ def check_known_weights(known: KnownWeights, n: int) -> str | None:
     shares = (*own.infinite_share.tolist(), own.largest_share)
     within = 1 <= own.n_effective <= n * (1 + 1e-9) and 0 <= own.infinite <= n
     if len(shares) != len(own.most_weight) + 1 or not within or not all(0 <= share <= 1 for share in shares):
+        return "it counts more rows than there are"
+    return None
+
+
+def check_shared(own: SharedFound, n: int) -> str | None:
+    """Return what is wrong with what is known of n scores of entities that are gone, if anything is."""
+    if own.thresholds.ndim != 1 or own.thresholds.dtype != np.float64 or np.isnan(own.thresholds).any():
+        return "its thresholds have the wrong type or shape"
+    if np.isnan(own.least) or not 1 <= own.entities <= n or not 0 <= own.infinite <= n:
         return "it counts more rows than there are"
     return None
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from guardband.calibration.calibrated import Unit
 from guardband.calibration.conformal import Conformal
-from guardband.calibration.counted import Counted, CountedSummary, Remembered, RememberedWeights
+from guardband.calibration.counted import Counted, CountedSummary, Remembered, RememberedAt
 from guardband.calibration.rejection_cut import RejectionCut, refuse_larger, seed_of
 from guardband.calibration.summary import Array, Summary
 from guardband.calibration.weighted_cut import NO_WEIGHT
@@ -24,8 +24,9 @@ from guardband.doors.bands import BandCalibrator
 from guardband.doors.table_model import TableModel
 from guardband.doors.weights import Weighting
 from guardband.exceptions import OverlapError, RepeatedRowsWarning, warn
-from guardband.ray.belonging import Together
+from guardband.ray.belonging import Belongs, Together
 from guardband.ray.cluster import Failed, Shared, connect, in_order, task, workers
+from guardband.ray.meeting import EntityScores, met
 from guardband.ray.models import NONE, Asked, RuleAsked, TableAsked
 from guardband.ray.pieces import Reader, Source, name_of, names_of, pieces_of, source_of
 from guardband.ray.sources import Files
@@ -243,10 +244,7 @@ class _Calibration:
         asked, n = self.asked, self.n
         assert asked.belonging is not None
         if not keeps:
-            raise ValueError(
-                f"Rows that belong together must meet, and these are {n:,}. Calibrate on {self.keep:,} rows at most, "
-                "or raise keep_scores (--keep-scores) if memory allows."
-            )
+            return self._met(asked.belonging)
         (block,) = self._summary(keeps).joined().blocks
         entities = asked.belonging.entities(block["entity"])
         if asked.training_entities is not None:
@@ -257,6 +255,24 @@ class _Calibration:
         rows = entities.one_row_each(block["y"])
         own = {name: array[rows] for name, array in block.items() if name not in ("entity", "y")}
         return Summary(len(rows), {}, (own,)), together
+
+    def _met(self, belonging: Belongs) -> tuple[Summary, Together]:
+        """Return what is counted of rows that belong together, and what they belong to."""
+        if self.asked.draws or belonging.rule is not None or self.asked.groups:
+            raise ValueError(
+                f"method={self.asked.rule.method!r} needs what it keeps of all {self.n:,} calibration rows at once, "
+                f"because they belong together. Calibrate on {self.keep:,} rows at most, or raise keep_scores "
+                "(--keep-scores) if memory allows."
+            )
+        found = met(self.blocks, self.n, self.asked.training_entities)
+        if found.seen:
+            raise OverlapError(
+                f"{found.seen:,} of {found.entities:,} values of {belonging.name} in the calibration rows also occur "
+                "in the training rows. Calibrate on rows of new ones."
+            )
+        held = [own.held for own in self.told if own.held is not None]
+        counted = {name: RememberedAt(EntityScores(found, name, held)) for name in held[0].number}
+        return CountedSummary(self.n, {}, (), counted), Together(Unit(belonging.name, self.n), found.labels)
 
     def _summary(self, keeps: bool) -> Summary:
         import ray
@@ -279,7 +295,7 @@ class _Calibration:
             raise ValueError(NO_WEIGHT)
         cut = self.asked.rule.cut if isinstance(self.asked.rule, Conformal) else None
         if not isinstance(cut, RejectionCut):
-            return RememberedWeights(with_weights(self.blocks, weights))
+            return RememberedAt(with_weights(self.blocks, weights))
         refuse_larger(weights.most, cut.max_weight)
         sizes, seed = [own.n for own in told], sum(own.seed for own in told)
         blocks, held = kept(self.blocks, sizes, seed, cut.max_weight, self.asked.groups)

@@ -1,0 +1,276 @@
+"""How many rows each entity has, if its rows lie in many files: workers exchange by ranges of the entities' labels.
+
+A label is a hash, so that ranges of labels are about equally long. Every worker sends of its entities those of a range
+to the one that adds up this range, and is told their sizes. No process holds all entities.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guardband.bands.levels import Levels
+from guardband.bands.ranks import marginal_rank
+from guardband.calibration.counted import CountedAt, SharedFound
+from guardband.calibration.cut import SAME
+from guardband.calibration.summary import Array
+from guardband.data.entities import Labels
+from guardband.data.order_statistics import replied
+from guardband.data.weight_statistics import Inverses, reached
+from guardband.ray.cluster import Shared, fetched, in_order, task, workers
+from guardband.ray.spread import Blocks, Held, Spread
+
+ROWS = 1 << 22
+"""About so many rows one worker looks at together."""
+SAMPLE = 1 << 14
+"""So many labels are kept of entities that are only counted: an audit knows them again."""
+AHEAD = 2
+TOP = 1 << 64
+
+Keys = NDArray[np.uint64]
+Records = Mapping[str, Any]
+"""Of each entity its label, the number of its rows, and its lowest and highest score; labels in order."""
+
+
+@dataclass(frozen=True, eq=False)
+class Told:
+    """What is told of the entities of a range.
+
+    Parameters
+    ----------
+    entities : int
+        How many there are.
+    seen : int
+        How many of them trained the model.
+    sizes : array of shape (S,)
+        The different numbers of rows that they have.
+    alike : dict of bool
+        Whether the rows of each score alike, by the name of the scores.
+    held : Held
+        What is told of the highest score of each.
+    labels : array of shape (m,)
+        The smallest labels.
+    least : dict of float
+        The least score of all rows.
+    """
+
+    entities: int
+    seen: int
+    sizes: NDArray[np.int64]
+    alike: Mapping[str, bool]
+    held: Held
+    labels: Keys
+    least: Mapping[str, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Met:
+    """What workers found when the rows of each entity met.
+
+    Parameters
+    ----------
+    told : sequence of Told
+        What is told of each range of entities.
+    blocks : sequence of references
+        Scores, with the size of each row's entity in place of its label.
+    highest : sequence of references
+        The highest score of each entity.
+    """
+
+    told: Sequence[Told]
+    blocks: Sequence[Any]
+    highest: Sequence[Any]
+
+    @property
+    def entities(self) -> int:
+        """How many entities there are."""
+        return sum(own.entities for own in self.told)
+
+    @property
+    def seen(self) -> int:
+        """How many of them trained the model."""
+        return sum(own.seen for own in self.told)
+
+    @property
+    def labels(self) -> Labels:
+        """The smallest labels, in order."""
+        every = np.sort(np.concatenate([own.labels for own in self.told]))
+        return every[:SAMPLE].view(np.int64)
+
+
+class EntityScores(CountedAt[SharedFound]):
+    """Scores of entities of which workers tell what they are asked.
+
+    Parameters
+    ----------
+    met : Met
+        What workers found when the rows of each entity met.
+    name : str
+        Under which name a block keeps these scores.
+    held : sequence of Held
+        What was told of the scores of all rows.
+    """
+
+    def __init__(self, met: Met, name: str, held: Sequence[Held]) -> None:
+        self._met, self._name = met, name
+        self.n = sum(own.n for own in held)
+        self.number = np.array([self.n])
+        self._infinite = sum(int(own.infinite[name].sum()) for own in held)
+
+    def at(self, levels: Levels) -> SharedFound:
+        """Return the threshold of each level."""
+        met, entities = self._met, self._met.entities
+        least = min(own.least[self._name] for own in met.told)
+        if all(own.alike[self._name] for own in met.told):
+            highest = Spread(self._name, met.highest, [own.held for own in met.told])
+            ranks = np.array([[marginal_rank(level, entities) for level in levels.values]])
+            return SharedFound(highest.smallest(ranks)[0], entities, True, int(highest.infinite().sum()), least)
+        sizes = np.unique(np.concatenate([own.sizes for own in met.told]))
+        sums = [level * Fraction(entities + 1) for level in levels.values]
+        blocks = Blocks(met.blocks)
+        found = replied(reached(sums, Inverses(sizes)), lambda question: blocks.asked(OfSizes(question, self._name)))
+        return SharedFound(np.array([own.value for own in found]), entities, False, self._infinite, least)
+
+
+@dataclass(frozen=True)
+class OfSizes:
+    """Asks of scores and the sizes of their entities what another question asks of scores and weights.
+
+    Parameters
+    ----------
+    question : object
+        The question, with ``answer`` and ``together``.
+    name : str
+        Under which name a block keeps the scores.
+    """
+
+    question: Any
+    name: str
+
+    def of_block(self, block: Mapping[str, Array]) -> Any:
+        """Return the answer of a block."""
+        return self.question.answer(block[self.name], block["size"])
+
+    def together(self, answers: Sequence[Any]) -> Any:
+        """Return several answers as one."""
+        return self.question.together(answers)
+
+
+def met(blocks: Sequence[Any], n: int, training: Labels | None) -> Met:
+    """Return what workers find when the rows of each entity meet.
+
+    Parameters
+    ----------
+    blocks : sequence of references
+        Scores and labels of rows.
+    n : int
+        How many rows there are.
+    training : array of shape (m,) or None
+        Labels of the entities that trained the model.
+    """
+    ranges = min(len(blocks), max(1, -(-n // ROWS)))
+    shares = [list(blocks[i::ranges]) for i in range(ranges)]
+    split, merge, sized = task(_split, ranges + 1), task(_merge, ranges + 2), task(_sized, 1)
+    known = Shared(None if training is None else np.sort(training.view(np.uint64)))
+    ahead = AHEAD * workers()
+    sent = [own[1:] for own in in_order((partial(split.remote, share, ranges) for share in shares), ahead)]
+    parts = [[own[i] for own in sent] for i in range(ranges)]
+    merged = list(in_order((partial(merge.remote, part, known) for part in parts), ahead))
+    replies = [[own[2 + i] for own in merged] for i in range(ranges)]
+    made = [sized.remote(share, reply) for share, reply in zip(shares, replies, strict=True)]
+    return Met([own[0] for own in merged], made, [own[1] for own in merged])
+
+
+def _names(block: Mapping[str, Array]) -> list[str]:
+    return [name for name in block if name.startswith("score")]
+
+
+def _records(block: Mapping[str, Array]) -> Records:
+    own = {name: block[name] for name in _names(block)}
+    label = block["entity"].view(np.uint64)
+    return _added({"label": label, "count": np.ones(len(label), dtype=np.int64), "low": own, "high": own})
+
+
+def _added(records: Records) -> Records:
+    """Return each entity once."""
+    order = np.argsort(records["label"], kind="stable")
+    label = records["label"][order]
+    first = np.flatnonzero(np.r_[True, label[1:] != label[:-1]]) if len(label) else np.empty(0, dtype=np.intp)
+    if not len(label):
+        return records
+    return {
+        "label": label[first],
+        "count": np.add.reduceat(records["count"][order], first),
+        "low": {name: np.minimum.reduceat(own[order], first) for name, own in records["low"].items()},
+        "high": {name: np.maximum.reduceat(own[order], first) for name, own in records["high"].items()},
+    }
+
+
+def _together(several: Sequence[Records]) -> Records:
+    first = several[0]
+    return _added(
+        {
+            "label": np.concatenate([own["label"] for own in several]),
+            "count": np.concatenate([own["count"] for own in several]),
+            "low": {name: np.concatenate([own["low"][name] for own in several]) for name in first["low"]},
+            "high": {name: np.concatenate([own["high"][name] for own in several]) for name in first["high"]},
+        }
+    )
+
+
+def _of_share(share: Sequence[Any]) -> Records:
+    import ray
+
+    return _together([_records(ray.get(block)) for block in share])
+
+
+def _split(share: Sequence[Any], ranges: int) -> tuple[Any, ...]:
+    """Return the entities of a share of the rows, by ranges of their labels."""
+    own = _of_share(share)
+    edges = np.array([i * TOP // ranges for i in range(1, ranges)], dtype=np.uint64)
+    ends = [0, *np.searchsorted(own["label"], edges).tolist(), len(own["label"])]
+    return (None, *(_rows_of(own, slice(*pair)) for pair in pairwise(ends)))
+
+
+def _rows_of(records: Records, rows: slice) -> Records:
+    ends = {side: {name: own[rows] for name, own in records[side].items()} for side in ("low", "high")}
+    return {"label": records["label"][rows], "count": records["count"][rows], **ends}
+
+
+def _merge(part: Sequence[Any], known: Shared) -> tuple[Any, ...]:
+    """Return what is told of a range, the highest score of each entity, and to each share the sizes of its own."""
+    several = [fetched(own) for own in part]
+    own, training = _together(several), known.get()
+    alike = {
+        name: bool(np.isclose(low, own["high"][name], rtol=SAME, atol=0).all()) for name, low in own["low"].items()
+    }
+    told = Told(
+        len(own["label"]),
+        0 if training is None else int(np.isin(own["label"], training).sum()),
+        np.unique(own["count"]),
+        alike,
+        Held.of(own["high"], 0),
+        own["label"][:SAMPLE],
+        {name: float(low.min(initial=np.inf)) for name, low in own["low"].items()},
+    )
+    replies = (own["count"][np.searchsorted(own["label"], each["label"])] for each in several)
+    return told, dict(own["high"]), *replies
+
+
+def _sized(share: Sequence[Any], replies: Sequence[Any]) -> dict[str, Array]:
+    """Return the scores of a share of the rows, with the size of each row's entity."""
+    import ray
+
+    blocks = [ray.get(block) for block in share]
+    label = np.unique(np.concatenate([own["entity"] for own in blocks]).view(np.uint64))
+    sizes = np.concatenate([fetched(own) for own in replies])  # in the order of labels, as ranges are
+    each = [sizes[np.searchsorted(label, own["entity"].view(np.uint64))] for own in blocks]
+    scores = {name: np.concatenate([own[name] for own in blocks]) for name in _names(blocks[0])}
+    return {**scores, "size": np.concatenate(each).astype(np.float64)}
