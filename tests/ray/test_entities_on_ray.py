@@ -201,6 +201,26 @@ def test_an_audit_knows_the_entities_that_calibrated(trained, files, parts):
         assert model.audit(rows.select(WITH_PATIENT).to_pandas(), np.array(rows["y"])).verdict == verdict
 
 
+def test_an_audit_draws_the_rows_of_one_machine(trained, files, parts, tmp_path):
+    model = gb.ray.calibrate(trained(confidence_level=[0.5, 0.8]), files, target="y")
+    rows = [of_patients(n, 60 + i, 700) for i, n in enumerate(SIZES)]
+    for i, own in enumerate(rows):
+        parquet.write_table(own, tmp_path / f"{i}.parquet")
+    rows = pa.concat_tables(rows)
+    one = model.audit(rows.select(WITH_PATIENT).to_pandas(), np.array(rows["y"]))
+    many = gb.ray.audit(model, str(tmp_path / "*"), target="y")
+    assert (many.verdict, many.sentence, many.p_value) == (one.verdict, one.sentence, one.p_value)
+    assert [(own.n, own.covered) for own in many.levels] == [(own.n, own.covered) for own in one.levels]
+    assert many.notes[0] == one.notes[0]
+    rule = gb.BandCalibrator().fit_table(
+        parts[0], parts[0]["y"], BOUNDS, split_by=["patient"], entities=np.array(parts[0]["patient"])
+    )
+    matrix = [rows[name].to_numpy() for name in BOUNDS.names]
+    one = rule.audit(*matrix, np.array(rows["y"]), entities=np.array(rows["patient"]))
+    many = gb.ray.audit(rule, str(tmp_path / "*"), target="y")
+    assert (many.verdict, [own.covered for own in many.levels]) == (one.verdict, [own.covered for own in one.levels])
+
+
 def test_the_command_calibrates_entities_with_and_without_ray(files, tmp_path, monkeypatch):
     rules = tmp_path / "one.rule", tmp_path / "many.rule", tmp_path / "counted.rule"
     for rule, more in zip(rules, ([], ["--ray", "auto"], ["--ray", "auto", "--keep-scores", "500"]), strict=True):
