@@ -26,8 +26,6 @@ from guardband.data.weight_statistics import BinaryParts, reached
 
 FEW = 1 << 16
 """So many scores are kept of all levels together, besides those of powers of two."""
-POWERS = 40
-"""So many powers of two below the largest weight of a finite interval have a threshold."""
 NOTHING = ExactSum()
 
 Ask = Callable[[Any], Any]
@@ -125,20 +123,20 @@ def searched_weights(told: WeightTotals, levels: Levels, few: int = FEW) -> Gene
     units, total = BinaryParts.between(told.least, told.most), told.sum.exact
     finite = total - told.sum_infinite.exact
     asked = [level for level in levels.values if finite >= level * total and finite > 0]
-    sums = [own for level in asked for own in _sums(level, total, finite)]
-    found = yield from reached(sums, units)
-    upto = {own.value: own.upto for own in found}
-    for first in found[:: POWERS + 2]:
-        share = few // len(asked)
-        last = np.inf
-        if first.rows + share <= told.weighty:
-            rank = np.array([[first.rows + share]])
+    starts = yield from reached([level * total for level in asked], units)
+    upto, sums = {own.value: own.upto for own in starts}, []
+    for level, start in zip(asked, starts, strict=True):
+        share, last, known = few // len(asked), np.inf, start.upto
+        if start.rows + share <= told.weighty:
+            rank = np.array([[start.rows + share]])
             last = (yield from _of_weighty(searched(rank, np.array([told.weighty]))))[0, 0]
-        rows: Any = yield Between(first.value, float(last))
-        sum_upto = first.upto
+        rows: Any = yield Between(start.value, float(last))
         for value, weight in rows[np.argsort(rows[:, 0], kind="stable")].tolist():
-            sum_upto += Fraction(weight)
-            upto[value] = sum_upto  # of equal values the last one counts
+            known += Fraction(weight)
+            upto[value] = known  # of equal values the last one counts
+        if known < finite:
+            sums += _sums(level, total, finite, known + Fraction(told.least))
+    upto |= {own.value: own.upto for own in (yield from reached(sums, units))}
     scores = sorted(upto)
     most = [[largest_weight(upto[score], total, level) for score in scores] for level in levels.values]
     scaled, squares = yield ScaledSums(told.most)
@@ -154,10 +152,13 @@ def searched_weights(told: WeightTotals, levels: Levels, few: int = FEW) -> Gene
     return replace(out, infinite_share=np.array([float(units.total(own) / total) for own in heavier]))
 
 
-def _sums(level: Fraction, total: Fraction, finite: Fraction) -> list[Fraction]:
-    """Return which sums rows of weight 0 need, and those of powers of two below the largest that is possible."""
-    most = finite / level - total
-    return [level * total, *(level * (total + most / 2**k) for k in range(POWERS + 1))]
+def _sums(level: Fraction, total: Fraction, finite: Fraction, first: Fraction) -> list[Fraction]:
+    """Return the first sum after those that are known, and those of powers of two below the largest possible weight."""
+    sums, most, least = [first], finite / level - total, first / level - total
+    while most > least:
+        sums.append(level * (total + most))
+        most /= 2
+    return sums
 
 
 def _of_weighty(search: Generator[Digits, Any, Any]) -> Generator[Any, Any, Any]:

@@ -15,8 +15,8 @@ from guardband.calibration.conformal import Conformal
 from guardband.calibration.counted import Counted, CountedSummary, Remembered, RememberedAt
 from guardband.calibration.rejection_cut import RejectionCut, refuse_larger, seed_of
 from guardband.calibration.summary import Array, Summary
-from guardband.calibration.weighted_cut import NO_WEIGHT
-from guardband.calibration.weighted_search import WeightTotals
+from guardband.calibration.weighted_cut import NO_WEIGHT, WeightedCut
+from guardband.calibration.weighted_search import FEW, WeightTotals
 from guardband.data.entities import refuse_seen
 from guardband.data.fingerprint import Prints, Twins, count_overlap, repeats_in_words, smallest_prints
 from guardband.data.labelled_rows import warn_of_missing
@@ -40,6 +40,10 @@ KEEP_SCORES = 1 << 20
 SAMPLE = 1 << 14
 """So many fingerprints are kept of rows that are only counted: an audit knows such rows again."""
 MOST_NAMED = 5
+HEAVY = (
+    "Intervals of rows that are far heavier than most may be wider than on one machine: at most those of rows of twice "
+    "their weight."
+)
 AHEAD = 4
 """So many pieces for each worker are under way at most."""
 
@@ -230,6 +234,8 @@ class _Calibration:
                 f"The {self.n:,} calibration rows were counted in parts. guardband keeps the fingerprints of "
                 f"{len(self.sample):,} of them, and did not look for repeated rows.",
             )
+            if self.n > FEW and isinstance(self.asked.rule, Conformal) and isinstance(self.asked.rule.cut, WeightedCut):
+                notes += (HEAVY,)
         prints = self._prints() if keeps else self.sample
         if keeps and self.asked.belonging is None and (again := repeats_in_words(prints)) is not None:
             warn(again, RepeatedRowsWarning)
