@@ -27,7 +27,7 @@ from guardband.data.weight_statistics import Inverses, reached
 from guardband.ray.cluster import Shared, fetched, in_order, task, workers
 from guardband.ray.spread import Blocks, Held, Spread
 
-ROWS = 1 << 22
+ROWS = 1 << 21
 """About so many rows one worker looks at together."""
 SAMPLE = 1 << 14
 """So many labels are kept of entities that are only counted: an audit knows them again."""
@@ -200,17 +200,23 @@ def _records(block: Mapping[str, Array]) -> Records:
 
 def _added(records: Records) -> Records:
     """Return each entity once."""
-    order = np.argsort(records["label"], kind="stable")
-    label = records["label"][order]
-    first = np.flatnonzero(np.r_[True, label[1:] != label[:-1]]) if len(label) else np.empty(0, dtype=np.intp)
-    if not len(label):
+    if not len(records["label"]):
         return records
+    order = np.argsort(records["label"])
+    label = records["label"][order]
+    first = np.flatnonzero(_are_new(label))
     return {
         "label": label[first],
         "count": np.add.reduceat(records["count"][order], first),
         "low": {name: np.minimum.reduceat(own[order], first) for name, own in records["low"].items()},
         "high": {name: np.maximum.reduceat(own[order], first) for name, own in records["high"].items()},
     }
+
+
+def _are_new(label: Keys) -> NDArray[np.bool_]:
+    """Return where labels in order differ from the one before."""
+    out: NDArray[np.bool_] = np.r_[True, label[1:] != label[:-1]]
+    return out
 
 
 def _together(several: Sequence[Records]) -> Records:
@@ -269,8 +275,11 @@ def _sized(share: Sequence[Any], replies: Sequence[Any]) -> dict[str, Array]:
     import ray
 
     blocks = [ray.get(block) for block in share]
-    label = np.unique(np.concatenate([own["entity"] for own in blocks]).view(np.uint64))
+    names = [*_names(blocks[0]), "entity"]
+    whole = {name: np.concatenate([own[name] for own in blocks]) for name in names}
+    label = whole.pop("entity").view(np.uint64)
+    order = np.argsort(label)
     sizes = np.concatenate([fetched(own) for own in replies])  # in the order of labels, as ranges are
-    each = [sizes[np.searchsorted(label, own["entity"].view(np.uint64))] for own in blocks]
-    scores = {name: np.concatenate([own[name] for own in blocks]) for name in _names(blocks[0])}
-    return {**scores, "size": np.concatenate(each).astype(np.float64)}
+    whole["size"] = np.empty(len(label))
+    whole["size"][order] = sizes[np.cumsum(_are_new(label[order])) - 1]
+    return whole
