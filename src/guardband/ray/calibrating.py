@@ -18,6 +18,7 @@ from guardband.calibration.summary import Array, Summary
 from guardband.calibration.weighted_cut import NO_WEIGHT, WeightedCut
 from guardband.calibration.weighted_search import FEW, WeightTotals
 from guardband.data.entities import refuse_seen
+from guardband.data.entities import seed_of as seed_of_entities
 from guardband.data.fingerprint import Prints, Twins, count_overlap, repeats_in_words, smallest_prints
 from guardband.data.labelled_rows import warn_of_missing
 from guardband.doors.bands import BandCalibrator
@@ -26,7 +27,7 @@ from guardband.doors.weights import Weighting
 from guardband.exceptions import OverlapError, RepeatedRowsWarning, warn
 from guardband.ray.belonging import Belongs, Together
 from guardband.ray.cluster import Failed, Shared, connect, in_order, task, workers
-from guardband.ray.meeting import EntityScores, met
+from guardband.ray.meeting import Draw, EntityScores, met
 from guardband.ray.models import NONE, Asked, RuleAsked, TableAsked
 from guardband.ray.pieces import Reader, Source, name_of, names_of, pieces_of, source_of
 from guardband.ray.sources import Files
@@ -73,7 +74,7 @@ class Told:
     weights : WeightTotals or None
         What is to be known of their weights, if they have any.
     seed : int
-        A hash of their scores and weights.
+        A hash of their scores and weights, or of what they belong to and their true values.
     """
 
     held: Held | None
@@ -264,21 +265,29 @@ class _Calibration:
 
     def _met(self, belonging: Belongs) -> tuple[Summary, Together]:
         """Return what is counted of rows that belong together, and what they belong to."""
-        if self.asked.draws or belonging.rule is not None or self.asked.groups:
+        if belonging.rule is not None:
             raise ValueError(
                 f"method={self.asked.rule.method!r} needs what it keeps of all {self.n:,} calibration rows at once, "
                 f"because they belong together. Calibrate on {self.keep:,} rows at most, or raise keep_scores "
                 "(--keep-scores) if memory allows."
             )
-        found = met(self.blocks, self.n, self.asked.training_entities)
+        told = [own for own in self.told if own.n]
+        draw = None
+        if self.asked.draws:
+            draw = Draw(sum(own.seed for own in told), tuple(own.n for own in told), self.asked.groups)
+        found = met(self.blocks, self.n, self.asked.training_entities, draw)
         if found.seen:
             raise OverlapError(
                 f"{found.seen:,} of {found.entities:,} values of {belonging.name} in the calibration rows also occur "
                 "in the training rows. Calibrate on rows of new ones."
             )
-        held = [own.held for own in self.told if own.held is not None]
+        together = Together(Unit(belonging.name, self.n), found.labels)
+        if draw is not None:
+            drawn = {name: Remembered(Spread(name, found.blocks, found.held)) for name in found.held[0].number}
+            return CountedSummary(found.entities, {}, (), drawn), together
+        held = [own.held for own in told if own.held is not None]
         counted = {name: RememberedAt(EntityScores(found, name, held)) for name in held[0].number}
-        return CountedSummary(self.n, {}, (), counted), Together(Unit(belonging.name, self.n), found.labels)
+        return CountedSummary(self.n, {}, (), counted), together
 
     def _summary(self, keeps: bool) -> Summary:
         import ray
@@ -351,4 +360,6 @@ def _summarised(shared: Shared, piece: Any) -> tuple[Told | Failed, dict[str, Ar
     if "weight" in block:
         scores, weights = block["score"], block["weight"]
         told = replace(told, weights=WeightTotals.of(scores, weights), seed=seed_of(scores, weights))
+    if "y" in block:
+        told = replace(told, seed=seed_of_entities(block["entity"], block["y"]))
     return told, block, every
