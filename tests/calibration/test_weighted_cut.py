@@ -1,6 +1,5 @@
 """Weights: the threshold by its definition, in exact arithmetic, and the promise over many calibration sets."""
 
-import hashlib
 import math
 from fractions import Fraction
 
@@ -16,7 +15,7 @@ from guardband.bands.predicted import Context
 from guardband.calibration.conformal import Conformal
 from guardband.calibration.cut import MarginalCut, PacCut
 from guardband.calibration.grouped_cut import GroupedCut
-from guardband.calibration.rejection_cut import RejectionCut, kept_rows, weighted
+from guardband.calibration.rejection_cut import RejectionCut, kept_in_part, kept_rows, seed_of, weighted
 from guardband.calibration.score import Scaled
 from guardband.calibration.weighted_cut import WeightedCut, effective_rows, largest_weights
 
@@ -367,13 +366,34 @@ def test_effective_rows_do_not_depend_on_the_unit_of_weights(size):
     assert effective_rows(size * np.array([3.0, 1.0])) == pytest.approx(1.6)
 
 
-def test_the_rows_that_are_kept_are_those_of_a_hash_of_sixteen_bytes():
-    """Stored models calibrate again from their scores and weights: the draw must stay what it was."""
+def mixed(one, other):
+    """Return the finaliser of splitmix64 of two whole numbers."""
+    out = (one * 0x9E3779B97F4A7C15 % 2**64) ^ other
+    out = (out ^ (out >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+    out = (out ^ (out >> 27)) * 0x94D049BB133111EB % 2**64
+    return out ^ (out >> 31)
+
+
+def test_the_rows_that_are_kept_follow_from_a_sum_of_hashes():
+    """Stored models calibrate again from their scores and weights: the draw must stay what it is."""
     rng = np.random.default_rng(0)
     scores, weights = rng.random(80), 3 * rng.random(80)
-    seed = int.from_bytes(hashlib.blake2b(scores.tobytes() + weights.tobytes(), digest_size=16).digest(), "big")
+    bits = zip(scores.view(np.uint64).tolist(), weights.view(np.uint64).tolist(), strict=True)
+    seed = sum(mixed(mixed(0, score), weight) for score, weight in bits) % 2**64
     kept = [i for i, own in enumerate(np.random.default_rng(seed).random(80)) if own * 4.0 < weights[i]]
     assert kept_rows(scores, weights, 4.0).tolist() == kept
+
+
+def test_parts_of_a_table_keep_the_rows_that_the_whole_keeps():
+    rng = np.random.default_rng(1)
+    scores, weights = rng.random(1000), rng.random(1000)
+    seed = sum(seed_of(scores[own], weights[own]) for own in (slice(0, 1), slice(1, 300), slice(300, 1000)))
+    parts = [
+        first + kept_in_part(scores[first:last], weights[first:last], 1.0, seed, first)
+        for first, last in ((0, 7), (7, 7), (7, 640), (640, 1000))
+    ]
+    assert np.concatenate(parts).tolist() == kept_rows(scores, weights, 1.0).tolist()
+    assert kept_rows(scores[::-1], weights[::-1], 1.0).tolist() != kept_rows(scores, weights, 1.0).tolist()
 
 
 def test_what_is_done_with_kept_rows_is_what_the_cut_of_them_does():

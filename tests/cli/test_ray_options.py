@@ -38,7 +38,7 @@ def test_what_cannot_be_is_refused(command, small_model, arguments, said):
     ("more", "said"),
     [
         (("--keep-scores", 10), "--keep-scores works with --ray only"),
-        (("--ray", "local", "--split-by", "k"), "--split-by and --ray exclude each other"),
+        (("--ray", "local", "--sheet", "k"), "--sheet and --ray exclude each other"),
         (("--ray", "local", "--group", "g"), "--training must say which groups there are"),
     ],
 )

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from guardband.data.entities import entities_from, entities_of_labels
+from guardband.data.entities import draws, entities_from, entities_of_labels, seed_of
 from guardband.data.repeats import repeats_in
 from guardband.data.split import split_rows
 from guardband.data.table import read_table
@@ -48,6 +48,16 @@ def test_one_row_of_each_is_drawn_evenly():
     counts = np.bincount(drawn[:, 2], minlength=8)[3:]
     assert counts.sum() == 4000
     assert (np.abs(counts - 800) < 5 * np.sqrt(800)).all()
+
+
+def test_one_row_of_each_does_not_depend_on_how_a_table_is_divided():
+    rng = np.random.default_rng(0)
+    own, y = entities_of_labels(rng.integers(0, 90, 400), 400), rng.normal(size=400)
+    parts = [slice(0, 1), slice(1, 250), slice(250, 400)]
+    seed = sum(seed_of(own.labels[part], y[part]) for part in parts)
+    random = np.concatenate([draws(seed, part.start, part.stop - part.start) for part in parts])
+    least = [min(rows, key=lambda i: random[i]) for rows in (np.flatnonzero(own.labels == k) for k in own.every)]
+    assert sorted(least) == own.one_row_each(y).tolist()
 
 
 @pytest.mark.parametrize("size", [0.25, 3])

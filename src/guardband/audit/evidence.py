@@ -131,7 +131,8 @@ class Evidence:
         twins = count_overlap(prints, fitted.training_prints), overlap(prints, fitted.calibration_prints)
         # Of rows that were only counted there is a sample of fingerprints.
         used_before = count_overlap(prints, used) if overlap is count_overlap else max(twins)
-        seen, known = _seen(together, fitted), fitted.training_entities
+        is_sample = isinstance(calibrated.summary, CountedSummary)
+        seen, known = _seen(together, fitted, is_sample), fitted.training_entities
         dates = [c.name for c in (*table.columns, columns[1]) if c is not None and c.numbers_are == "date"]
         return cls(
             table=table,
@@ -330,10 +331,15 @@ def _scores_at(target: Target, y: Array, score_at: ScoreAt) -> Array | None:
     return scores
 
 
-def _seen(together: Entities | None, fitted: UsedRows) -> int:
+def _seen(together: Entities | None, fitted: UsedRows, is_sample: bool) -> int:
+    """Return how many entities trained or calibrated too; of some that calibrated only the smallest are known."""
     if together is None:
         return 0
     known = [own for own in (fitted.training_entities, fitted.calibration_entities) if own is not None]
+    if is_sample and fitted.calibration_entities is not None:
+        every, sample = (own.view(np.uint64) for own in (together.every, known.pop()))
+        trained = int(np.isin(together.every, known[0]).sum()) if known else 0
+        return trained + overlap_with_sample(every, np.sort(sample))
     return int(np.isin(together.every, np.concatenate(known)).sum()) if known else 0
 
 

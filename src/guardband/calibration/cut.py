@@ -25,7 +25,7 @@ from guardband.bands.ranks import (
     shared_order_statistic,
     simultaneous_rank,
 )
-from guardband.calibration.counted import Counted, Joined
+from guardband.calibration.counted import Counted, CountedAt, Joined, Known, SharedFound
 from guardband.calibration.rule import Calibration, Remark
 from guardband.calibration.summary import Array
 from guardband.exceptions import DegenerateBandWarning
@@ -329,8 +329,17 @@ class SharedCut(MarginalCut):
         return super().calibrate(scores, context, levels, chosen_after)
 
     def calibrate_counted(self, counted: Counted, levels: Levels, chosen_after: bool) -> Calibration:
-        """Raise: rows that belong together are not counted one by one."""
-        return Cut.calibrate_counted(self, counted, levels, chosen_after)
+        """Return the same from scores of entities that need not meet."""
+        if not isinstance(counted, CountedAt):
+            return Cut.calibrate_counted(self, counted, levels, chosen_after)
+        own: SharedFound = counted.at(levels)
+        cut, n = (MarginalCut(), own.entities) if own.are_alike else (self, counted.n)
+        if len(own.thresholds) != len(levels):
+            raise ValueError("There must be a threshold for each level. Calibrate again.")
+        ranks = tuple(self.rank(level, own.entities) for level in levels.values)
+        none = np.empty((1, 0), dtype=np.int64)
+        known = Known(n, np.array([n]), np.array([own.infinite]), none, np.empty((1, 0)))
+        return cut.concluded(levels, ranks, own.thresholds, own.entities, known, chosen_after)
 
     def promise(self, **numbers: Any) -> MarginalPromise:
         """Return the promise on average, of entities that may be inside in part."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -13,12 +12,16 @@ from numpy.typing import NDArray
 from guardband.bands.kept_promise import of_kept_rows
 from guardband.bands.levels import Levels
 from guardband.bands.predicted import Context
+from guardband.calibration.counted import Counted
 from guardband.calibration.cut import Cut, MarginalCut, PacCut
 from guardband.calibration.grouped_cut import GroupedCut
 from guardband.calibration.rule import Calibration, Remark
 from guardband.calibration.summary import Array
 from guardband.calibration.weighted_cut import WeightedCut, checked_weights
+from guardband.data.fingerprint import mix
 from guardband.words import number
+
+SEEDS = 1 << 64
 
 
 @dataclass(frozen=True)
@@ -57,12 +60,19 @@ class RejectionCut(Cut):
     def calibrate(self, scores: Array, context: Context, levels: Levels, chosen_after: bool) -> Calibration:
         """Return what the rows that are kept settle."""
         weights = checked_weights(context.weight, len(scores))
-        refuse_larger(weights, self.max_weight)
+        refuse_larger(float(weights.max()), self.max_weight)
         rows = kept_rows(scores, weights, self.max_weight)
         found = self.base.calibrate(scores[rows], self._known(context, rows), levels, chosen_after)
-        remarks = tuple(replace(own, why=partial(_kept, len(rows), len(scores), own)) for own in found.remarks)
-        promise = of_kept_rows(found.promise, len(scores), self.max_weight)
-        return replace(found, promise=promise, remarks=remarks)
+        return self._concluded(found, len(rows), len(scores))
+
+    def calibrate_counted(self, counted: Counted, levels: Levels, chosen_after: bool) -> Calibration:
+        """Return the same from the scores of rows that were kept, which need not meet."""
+        found = self.base.calibrate_counted(counted, levels, chosen_after)
+        return self._concluded(found, counted.n, counted.drawn_from)
+
+    def _concluded(self, found: Calibration, kept: int, n: int) -> Calibration:
+        remarks = tuple(replace(own, why=partial(_kept, kept, n, own)) for own in found.remarks)
+        return replace(found, promise=of_kept_rows(found.promise, n, self.max_weight), remarks=remarks)
 
     def completed(self, arrays: dict[str, Any], scores: Array, known: Context, new: Context, levels: Levels) -> None:
         """Let the cut of the kept rows add what new rows need."""
@@ -106,11 +116,11 @@ def weighted(cut: Cut, max_weight: float | None) -> Cut:
     return WeightedCut()
 
 
-def refuse_larger(weights: Array, max_weight: float) -> None:
+def refuse_larger(largest: float, max_weight: float) -> None:
     """Raise if a weight is larger than the bound that the user named."""
-    if weights.max() > max_weight:
+    if largest > max_weight:
         raise ValueError(
-            f"The largest weight is {number(float(weights.max()))}, and max_weight is {number(max_weight)}. Pass a "
+            f"The largest weight is {number(largest)}, and max_weight is {number(max_weight)}. Pass a "
             "max_weight that no row can exceed."
         )
 
@@ -120,7 +130,24 @@ def kept_rows(scores: Array, weights: Array, max_weight: float) -> NDArray[np.in
 
     The draws depend on scores and weights through a hash alone: the same for the same rows, others for other rows.
     """
-    rows = (np.ascontiguousarray(own, dtype=np.float64).tobytes() for own in (scores, weights))
-    seed = int.from_bytes(blake2b(b"".join(rows), digest_size=16).digest())
+    return kept_in_part(scores, weights, max_weight, seed_of(scores, weights), 0)
+
+
+def kept_in_part(scores: Array, weights: Array, max_weight: float, seed: int, first: int) -> NDArray[np.intp]:
+    """Return which rows of a part of the table are kept; ``first`` is the number of its first row.
+
+    ``seed`` is the sum of ``seed_of`` of all parts. The rows that are kept do not depend on the parts.
+    """
+    draws = np.random.PCG64(seed % SEEDS)
+    draws.advance(first)  # each draw takes one step
     chances = np.asarray(weights, dtype=np.float64) / max_weight
-    return np.flatnonzero(np.random.default_rng(seed).random(len(scores)) < chances)
+    return np.flatnonzero(np.random.Generator(draws).random(len(scores)) < chances)
+
+
+def seed_of(scores: Array, weights: Array) -> int:
+    """Return a hash of rows, which is the sum of those of their parts, up to a multiple of ``SEEDS``."""
+    bits = (np.ascontiguousarray(own, dtype=np.float64).view(np.uint64) for own in (scores, weights))
+    prints = np.zeros(len(scores), dtype=np.uint64)
+    for own in bits:
+        prints = mix(prints, own)
+    return int(prints.sum(dtype=np.uint64))

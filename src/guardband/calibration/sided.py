@@ -14,7 +14,7 @@ from guardband.bands.parted_promise import PartedPromise
 from guardband.bands.predicted import Context, Predicted
 from guardband.bands.promise import Part, Promise, Side
 from guardband.calibration.conformal import Conformal
-from guardband.calibration.counted import CountedSummary
+from guardband.calibration.counted import CountedSummary, Joined
 from guardband.calibration.cut import Cut
 from guardband.calibration.rule import Calibration, Ends, Remark, Rule
 from guardband.calibration.score import OneSide, Score
@@ -258,11 +258,8 @@ def _calibrated(rule: Conformal, summary: Summary) -> Calibration:
     The outcomes on the other side of the point all have that score.
     """
     found = rule.calibrate(summary)
-    if isinstance(summary, CountedSummary):
-        own = summary.counted["score"]
-        least = own.smallest(np.ones((len(own.number), 1), dtype=np.int64)).min()
-    else:
-        least = summary.rows("score").min()
+    own = summary.counted["score"] if isinstance(summary, CountedSummary) else Joined(summary.rows("score"))
+    least = own.least()
     thresholds = [array for name, array in found.arrays.items() if name.endswith("threshold")]
     clipped = any(((array <= least) & np.isfinite(array)).any() for array in thresholds)
     return replace(found, promise=found.promise.widened()) if clipped else found

@@ -8,7 +8,7 @@ not hold.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from itertools import accumulate
@@ -20,14 +20,17 @@ from numpy.typing import NDArray
 from guardband.bands.levels import Levels
 from guardband.bands.predicted import Context
 from guardband.bands.weighted_promise import WeightedPromise
+from guardband.calibration.counted import Counted, CountedAt, Weighed
 from guardband.calibration.cut import Cut
 from guardband.calibration.rule import Calibration, Remark
 from guardband.calibration.summary import Array
+from guardband.data.exact_sum import ExactSum
 from guardband.data.row_numbers import known_as
 from guardband.exceptions import DegenerateBandWarning
 from guardband.words import level_name, number, percent, rows_named
 
 LARGEST = np.finfo(np.float64).max
+NO_WEIGHT = "All weights are 0, which leaves no calibration rows. Give some rows a positive weight."
 BITS, HALF = 53, 26
 """A number of double precision is a whole number of 53 bits times a power of two; sums are made of halves."""
 FEW = 4096
@@ -52,26 +55,32 @@ class WeightedCut(Cut):
     def calibrate(self, scores: Array, context: Context, levels: Levels, chosen_after: bool) -> Calibration:
         """Return the scores that can be thresholds, the largest weight that each is for, and the promise."""
         weights = checked_weights(context.weight, len(scores))
-        order = np.argsort(scores, kind="stable")
-        found = [largest_weights(weights[order], level) for level in levels.values]
-        kept = max(map(len, found))
-        most = np.stack([np.concatenate([np.full(kept - len(own), -1.0), own]) for own in found])
-        arrays = {"score": np.append(scores[order][len(scores) - kept :], np.inf), "most_weight": most}
-        finite = most[:, np.isfinite(arrays["score"][:-1])]
-        limits = finite[:, -1] if finite.shape[1] else np.full(len(levels), -1.0)
-        shares = [float(weights[weights > limit].sum() / weights.sum()) for limit in limits]
-        above = [bool(limit < 0) for limit in limits]  # whatever the weight of a new row
+        promise, arrays, remarks = self._concluded(weighed(scores, weights, levels), len(scores), levels, chosen_after)
+        return Calibration(arrays, self.promised(promise, weights), remarks)
+
+    def calibrate_counted(self, counted: Counted, levels: Levels, chosen_after: bool) -> Calibration:
+        """Return the same from scores and weights that need not meet."""
+        if not isinstance(counted, CountedAt) or type(self) is not WeightedCut:
+            return super().calibrate_counted(counted, levels, chosen_after)
+        promise, arrays, remarks = self._concluded(counted.at(levels), counted.n, levels, chosen_after)
+        return Calibration(arrays, promise, remarks)
+
+    def _concluded(
+        self, own: Weighed, n: int, levels: Levels, chosen_after: bool
+    ) -> tuple[WeightedPromise, dict[str, Array], tuple[Remark, ...]]:
+        limits = own.limits.tolist()
         promise = WeightedPromise(
             confidence_level=levels.floats,
-            n_calibration=len(scores),
-            whole_line=tuple(above),
-            n_effective=effective_rows(weights),
-            largest_share=float(weights.max() / weights.sum()),
-            most_weight=tuple(max(0.0, float(limit)) for limit in limits),
-            infinite_share=tuple(shares),
+            n_calibration=n,
+            whole_line=tuple(limit < 0 for limit in limits),  # whatever the weight of a new row
+            n_effective=own.n_effective,
+            largest_share=own.largest_share,
+            most_weight=tuple(max(0.0, limit) for limit in limits),
+            infinite_share=tuple(own.infinite_share.tolist()),
             chosen_after=chosen_after,
         )
-        return Calibration(arrays, self.promised(promise, weights), self._remarks(promise, scores, levels))
+        arrays = {"score": np.append(own.scores, np.inf), "most_weight": own.most_weight}
+        return promise, arrays, self._remarks(promise, own.infinite, levels)
 
     def promised(self, promise: WeightedPromise, weights: Array) -> WeightedPromise:
         """Return what is promised of weights that are known: nothing less.
@@ -94,17 +103,16 @@ class WeightedCut(Cut):
         each = [arrays["score"][own] for own in at]
         return xp.where((weight >= 0)[:, None], xp.stack(each, -1), xp.inf)
 
-    def _remarks(self, promise: WeightedPromise, scores: Array, levels: Levels) -> tuple[Remark, ...]:
+    def _remarks(self, promise: WeightedPromise, infinite: int, levels: Levels) -> tuple[Remark, ...]:
         """Return at which levels rows have infinite intervals, by the largest share of them."""
         i = int(np.argmax(promise.infinite_share))
         if not promise.infinite_share[i]:
             return ()
-        if np.isinf(scores).any() and not self._are_too_few(promise, levels.values[i]):
-            count = int(np.isinf(scores).sum())
+        if infinite and not self._are_too_few(promise, levels.values[i]):
             why = (
-                f"{count:,} of {len(scores):,} calibration rows have a prediction that is not finite, or lie on a side "
-                "of the interval that has no width. With their weights that is more than this level allows. Check the "
-                "model's predictions."
+                f"{infinite:,} of {promise.n_calibration:,} calibration rows have a prediction that is not finite, or "
+                "lie on a side of the interval that has no width. With their weights that is more than this level "
+                "allows. Check the model's predictions."
             )
             return (Remark(why, DegenerateBandWarning, is_of_all=promise.whole_line[i]),)
         return (Remark(partial(self._too_few, promise, i), is_of_all=promise.whole_line[i]),)
@@ -128,18 +136,13 @@ def checked_weights(weights: Any, n: int) -> Array:
     """Return weights of n calibration rows; raise unless they are finite, none is negative, and one is positive."""
     out = new_weights(weights, n)
     if not out.any():
-        raise ValueError("All weights are 0, which leaves no calibration rows. Give some rows a positive weight.")
+        raise ValueError(NO_WEIGHT)
     return out
 
 
 def new_weights(weights: Any, n: int) -> Array:
     """Return weights of n rows in double precision; raise unless they are finite and none is negative."""
-    try:
-        out = np.asarray(weights, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError("weights must be numbers, and some are not. Pass one number for each row.") from None
-    if out.shape != (n,):
-        raise ValueError(f"weights must have one number for each of {n:,} rows, found shape {out.shape}.")
+    out = weights_as_numbers(weights, n)
     for odd, what in ((np.isnan(out), "missing (NaN)"), (np.isinf(out), "infinite"), (out < 0, "negative")):
         rows = np.flatnonzero(odd)
         if len(rows):
@@ -150,14 +153,54 @@ def new_weights(weights: Any, n: int) -> Array:
     return out
 
 
+def weights_as_numbers(weights: Any, n: int) -> Array:
+    """Return one number for each of n rows in double precision; raise if there is none."""
+    try:
+        out = np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError("weights must be numbers, and some are not. Pass one number for each row.") from None
+    if out.shape != (n,):
+        raise ValueError(f"weights must have one number for each of {n:,} rows, found shape {out.shape}.")
+    return out
+
+
 def effective_rows(weights: Array) -> float:
     """Return how many rows of equal weight say as much, (sum of w)^2 / sum of w^2.
 
     >>> effective_rows(np.array([1.0, 1.0, 0.0])), round(effective_rows(np.array([3.0, 1.0])), 6)
     (2.0, 1.6)
     """
-    scaled = weights / weights.max()
-    return float(scaled.sum() ** 2 / (scaled**2).sum())
+    return effective(*scaled_sums(weights, float(weights.max())))
+
+
+def scaled_sums(weights: Array, most: float) -> tuple[ExactSum, ExactSum]:
+    """Return the sum of weights over the largest one, and that of their squares, without an error."""
+    scaled = weights / most
+    return ExactSum.of(scaled), ExactSum.of(scaled**2)
+
+
+def effective(scaled: ExactSum, squares: ExactSum) -> float:
+    """Return how many rows of equal weight say as much, from what ``scaled_sums`` returned."""
+    return float(scaled.exact**2 / squares.exact)
+
+
+def weighed(scores: Array, weights: Array, levels: Levels) -> Weighed:
+    """Return what weights make of scores, which are all here."""
+    order = np.argsort(scores, kind="stable")
+    found = [largest_weights(weights[order], level) for level in levels.values]
+    kept = max(map(len, found))
+    most = np.stack([np.concatenate([np.full(kept - len(own), -1.0), own]) for own in found])
+    total, none = ExactSum.of(weights).exact, np.empty(0)
+    out = Weighed(
+        scores[order][len(scores) - kept :],
+        most,
+        effective_rows(weights),
+        float(Fraction(float(weights.max())) / total),
+        none,
+        int(np.isinf(scores).sum()),
+    )
+    shares = [float(ExactSum.of(weights[weights > limit]).exact / total) for limit in out.limits]
+    return replace(out, infinite_share=np.array(shares))
 
 
 def largest_weights(weights: Array, level: Fraction) -> Array:
@@ -197,6 +240,16 @@ def _sum(whole: NDArray[np.int64], powers: NDArray[np.int64], least: int) -> int
         high, low = int((own >> HALF).sum()), int((own & (2**HALF - 1)).sum())
         total += ((high << HALF) + low) << (power - least)
     return total
+
+
+def largest_weight(upto: Fraction, total: Fraction, level: Fraction) -> float:
+    """Return C / level - W rounded down, where C is the sum of the weights of some scores and W of all; -1 below 0.
+
+    >>> largest_weight(Fraction(9), Fraction(9), Fraction("0.9"))
+    1.0
+    """
+    above = upto / level - total
+    return _rounded_down(above.numerator, above.denominator) if above >= 0 else -1.0
 
 
 def _rounded_down(numerator: int, denominator: int) -> float:

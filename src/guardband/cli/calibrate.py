@@ -165,10 +165,8 @@ def calibrate(
         **of_groups,
     )
     if ray is not None:
-        idle = {"--sheet": sheet, "--split-by": split_by, "--weights": weights}
-        odd = next((name for name, own in idle.items() if own), None)
-        if odd is not None:
-            raise ValueError(f"{odd} and --ray exclude each other for now. Remove one of them.")
+        if sheet is not None:
+            raise ValueError("--sheet and --ray exclude each other. Remove one of them.")
         from guardband.ray.calibrating import KEEP_SCORES
         from guardband.ray.sources import Files
 
@@ -187,7 +185,9 @@ def calibrate(
         from guardband.cli.calibrate_ray import calibrate_on_ray
 
         kept = KEEP_SCORES if keep_scores is None else keep_scores
-        rule, rows = calibrate_on_ray(rule, files, columns, target[0], groups, known, kept, skip_corrupt, ray, speaker)
+        options = {"weights": weights, "max_weight": max_weight, "split_by": keys or None}
+        options |= {"keep_scores": kept, "skip_corrupt": skip_corrupt}
+        rule, rows = calibrate_on_ray(rule, files, columns, target[0], groups, known, options, ray, speaker)
         _finish(rule, rows, output, speaker, verbose)
         return
     rows = read_bands(disk, columns, target[0], keys, groups, known, weights, speaker)

@@ -27,24 +27,27 @@ def calibrate_on_ray(
     target: str,
     groups: list[str],
     known: pa.Table | None,
-    keep_scores: int,
-    skip_corrupt: bool,
+    options: dict[str, Any],
     address: str,
     speaker: Speaker,
 ) -> tuple[BandCalibrator, Labelled]:
-    """Return the rule calibrated on all files, and their first rows, for which it shows intervals."""
+    """Return the rule calibrated on all files, and their first rows, for which it shows intervals.
+
+    ``options`` are further arguments of ``gb.ray.calibrate``.
+    """
     from guardband.ray.calibrating import calibrate
     from guardband.ray.cluster import connected
 
     if groups and known is None:
         raise ValueError("With --ray, --training must say which groups there are. Name a table of training rows.")
-    rows = read_bands(_first_rows(files), columns, target, [], groups, known, None, replace(speaker, quiet=True))
+    weights, quiet = options["weights"], replace(speaker, quiet=True)
+    rows = read_bands(_first_rows(files), columns, target, [], groups, known, weights, quiet)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # these rows only say what the columns are
         calibrate_rule(rule, rows, columns, False, groups, known, {})
     with speaker.doing(f"Calibrating on {files.like.label}"), connected(address):
-        own = calibrate(rule, files, target=target, keep_scores=keep_scores, skip_corrupt=skip_corrupt)
-    return own, replace(rows, disk=files.like)
+        own = calibrate(rule, files, target=target, **options)
+    return own, replace(rows, disk=files.like, split_by=tuple(options["split_by"] or ()))
 
 
 def _first_rows(files: Files) -> DiskTable:

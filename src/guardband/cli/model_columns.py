@@ -73,7 +73,12 @@ class ModelColumns:
         own = list(getattr(model, "feature_names_in_", [])) or None
         grouping = model.fitted_.grouping
         needed = () if grouping is None else tuple(grouping.column_names)
-        return cls(own, kinds, own is not None, (ADD.format("it"), ADD.format("them")), needed, encoder.unlearnt)
+        learnt, weights, otherwise = len(kinds), _weights_of_model(model), (ADD.format("it"), ADD.format("them"))
+        if own is not None and weights is not None and weights not in own:
+            own, kinds = [*own, weights], [*kinds, "number"]
+        return cls(
+            own, kinds, own is not None, otherwise, needed, lambda names: encoder.unlearnt(names[:learnt]), weights
+        )
 
     def may_lack(self, names: list[str]) -> Any:
         """Return which of these columns may be absent."""
@@ -102,6 +107,14 @@ def _weights_of_rule(rule: BandCalibrator) -> str | None:
             "with guardband calibrate --weights COL."
         )
     return rule.weighting.column
+
+
+def _weights_of_model(model: TableModel) -> str | None:
+    """Return the column that holds the weights of new rows, None if they need none or Python says them."""
+    calibrated, weighting = model.fitted_.calibrated, model.fitted_.weighting
+    if weighting is None or calibrated is None or "weight" not in calibrated.rule.uses_of_new:
+        return None
+    return weighting.column
 
 
 def load_for_tables(path: AnyPath, device: str = "auto") -> Model:

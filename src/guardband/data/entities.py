@@ -24,6 +24,7 @@ Labels = NDArray[np.int64]
 Rows = NDArray[np.intp]
 SplitBy = str | Sequence[str] | Callable[[Any], Any]
 
+SEEDS = 1 << 64
 ENTITY = "entity"
 """What an entity is called if no column names it."""
 
@@ -69,10 +70,26 @@ class Entities:
         The draw depends on the targets ``(n,)`` through a hash alone: the same for the same rows, and another for other
         rows. With one seed for all, rows in order within their entity would be drawn by their place.
         """
-        seed = blake2b(np.ascontiguousarray(y, dtype=np.float64).tobytes() + self.labels.tobytes(), digest_size=16)
-        order = np.random.default_rng(int.from_bytes(seed.digest())).permutation(len(self.labels))
+        own = draws(seed_of(self.labels, y), 0, len(self.labels))
+        order = np.argsort(own, kind="stable")
         _, first = np.unique(self.number[order], return_index=True)
         return np.sort(order[first])
+
+
+def seed_of(labels: Labels, y: NDArray[np.float64]) -> int:
+    """Return a hash of rows, which is the sum of those of their parts, up to a multiple of ``SEEDS``."""
+    prints = mix(np.zeros(len(y), dtype=np.uint64), np.ascontiguousarray(y, dtype=np.float64).view(np.uint64))
+    return int(mix(prints, labels.view(np.uint64)).sum(dtype=np.uint64))
+
+
+def draws(seed: int, first: int, n: int) -> NDArray[np.uint64]:
+    """Return a random number for each of n rows, the first of which has this number; the least of an entity is drawn.
+
+    They do not depend on how a table is divided into parts. Numbers of 64 bits are different, as far as chance goes.
+    """
+    numbers = np.random.PCG64(seed % SEEDS)
+    numbers.advance(first)
+    return numbers.random_raw(n)
 
 
 def entities_from(table: Table, X: Any, split_by: SplitBy) -> Entities:

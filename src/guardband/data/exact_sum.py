@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,11 @@ class ExactSum:
 
     def __add__(self, other: ExactSum) -> ExactSum:
         return ExactSum(self.count + other.count, self.units + other.units)
+
+    @property
+    def exact(self) -> Fraction:
+        """The sum."""
+        return Fraction(self.units, 1 << SHIFT)
 
     @property
     def mean(self) -> float:

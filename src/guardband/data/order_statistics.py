@@ -94,10 +94,10 @@ class Digits:
             rows = slice(first, first + ROWS_AT_A_TIME)
             keys = keys_of(values[rows])
             for column in columns:
-                own, target = self._asked(keys, None if column is None else column[rows])
+                asked, target = self.asked(keys, None if column is None else column[rows])
+                own = keys[asked]
                 if self.width:
-                    digit = own << np.uint64(self.done) >> np.uint64(BITS - self.width)
-                    at = (target << self.width) + digit.astype(np.int64)
+                    at = (target << self.width) + self.digit(own)
                     counts += np.bincount(at, minlength=len(counts))
                 else:
                     found.append(np.stack([own, target.astype(np.uint64)], axis=1))
@@ -110,8 +110,21 @@ class Digits:
         out: NDArray[np.generic] = np.sum(answers, axis=0) if self.width else np.concatenate(answers)
         return out
 
-    def _asked(self, keys: Keys, column: Codes | None) -> tuple[Keys, NDArray[np.int64]]:
-        """Return the keys that somebody asks for, and for which target."""
+    def digit(self, keys: Keys) -> NDArray[np.int64]:
+        """Return the next digit of keys that somebody asks for."""
+        out: NDArray[np.int64] = (keys << np.uint64(self.done) >> np.uint64(BITS - self.width)).astype(np.int64)
+        return out
+
+    def asked(self, keys: Keys, column: Codes | None = None) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
+        """Return which keys somebody asks for, and for which target.
+
+        Parameters
+        ----------
+        keys : array of shape (n,)
+            Some keys.
+        column : array of shape (n,), default None
+            The group of each, negative for none. None: all are one group.
+        """
         if self.done:
             top = keys >> np.uint64(BITS - self.done)
             at = np.searchsorted(self.prefixes, top)
@@ -125,7 +138,7 @@ class Digits:
         group = 0 if column is None else column[rows]
         target = self.target[group, at[rows]]
         known = np.flatnonzero(target >= 0)
-        return keys[rows[known]], target[known]
+        return rows[known], target[known]
 
 
 Answer = NDArray[np.generic]

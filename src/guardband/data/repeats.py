@@ -58,12 +58,25 @@ class RepeatRule:
 
     def entities(self, table: Table, y: NDArray[np.float64]) -> Entities:
         """Return which rows of a table are the same; those of frequent values are themselves."""
+        return self.entities_of(self.prints(table, y))
+
+    def prints(self, table: Table, y: NDArray[np.float64]) -> Prints:
+        """Return a number for each row, equal for rows that are equal in these columns."""
         own = [column for column in table.columns if column.name in self.columns]
         prints = _inputs(_hashes(own), len(y))
-        prints = mix(prints, _exact_bits(Column("y", y))) if self.with_target else prints
+        return mix(prints, _exact_bits(Column("y", y))) if self.with_target else prints
+
+    def entities_of(self, prints: Prints) -> Entities:
+        """Return which of all rows are the same, from what ``prints`` returned; those of frequent values are not."""
         alone = ~_is_rare(prints)
-        prints[alone] = mix(prints[alone], np.flatnonzero(alone).astype(np.uint64))
-        return Entities(prints.view(np.int64), DISTINCT_ROW if self.with_target else EQUAL_INPUTS, self)
+        labels = prints.copy()
+        labels[alone] = mix(prints[alone], np.flatnonzero(alone).astype(np.uint64))
+        return Entities(labels.view(np.int64), self.name, self)
+
+    @property
+    def name(self) -> str:
+        """What rows that are the same are called."""
+        return DISTINCT_ROW if self.with_target else EQUAL_INPUTS
 
     def to_dict(self) -> dict[str, Any]:
         """Return the rule for JSON."""

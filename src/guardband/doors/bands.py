@@ -24,8 +24,7 @@ from guardband.calibration.calibrated import Block, Calibrated, OnInsufficient
 from guardband.calibration.cross import BROUGHT, FEWEST_FOLDS, CalibrationKind, check_kind, crossed, refusal
 from guardband.calibration.pav import Average
 from guardband.calibration.rule import Rule
-from guardband.calibration.summary import Summary
-from guardband.data.entities import Entities, entities_of_labels
+from guardband.data.entities import Entities, Labels, entities_of_labels
 from guardband.data.fingerprint import Prints
 from guardband.data.group_labels import columns_of_labels, different_labels
 from guardband.data.grouping import BINS, Codes, Grouping, SmallGroups, group_names, named_columns
@@ -579,25 +578,54 @@ class BandCalibrator(BandRows):
         made._known, made._grouping, made._weighting = known, grouping, weighting
         return made
 
-    def summarised(self, X: Any, y: Array) -> tuple[Summary, Table]:
-        """Return what a calibrated rule keeps of the rows of another table, and the rows as it knows them.
+    def weighed_by(self, weighting: Weighting | None) -> BandCalibrator:
+        """Return the same rule for rows that stand alone, and whose weights come from elsewhere.
+
+        It is to be calibrated again.
+
+        Parameters
+        ----------
+        weighting : Weighting or None
+            Where the weights of rows come from, None if all count alike.
+        """
+        return self.calibrates_by(weighted(grouped(self._rule, self._grouping), weighting), weighting)
+
+    def calibrates_by(self, rule: Rule, weighting: Weighting | None) -> BandCalibrator:
+        """Return the same with another rule. It is to be calibrated again.
+
+        Parameters
+        ----------
+        rule : Rule
+            The rule.
+        weighting : Weighting or None
+            Where the weights of rows come from, None if all count alike.
+        """
+        out = copy(self)
+        out._calibrated, out._weighting = replace(self.calibration_, rule=rule), weighting
+        return out
+
+    def read_labelled(self, X: Any) -> tuple[Predicted, Context, Table]:
+        """Return the predictions in another table, the groups of its rows, and the rows as the rule knows them.
 
         Parameters
         ----------
         X : table
             Some rows, with the columns of predictions and of groups.
-        y : array of shape (n,)
-            Their true values.
         """
-        columns, rule = self.columns, self.calibration_.rule
+        columns = self.columns
         matrix, codes = columns.numbers_in(X), None
         if self._grouping is not None:
             codes = self._grouping.of(named_columns(X, self._grouping.column_names))
-        context, predicted = _with_group(None, codes), self._ordered(columns.predicted(matrix), 0, SORT)
-        rule.check(predicted, context)
-        return rule.summarise(predicted, y, context), columns.table(matrix)
+        predicted = self._ordered(columns.predicted(matrix), 0, SORT)
+        return predicted, _with_group(None, codes), columns.table(matrix)
 
-    def calibrated_by(self, calibrated: Calibrated, prints: Prints) -> BandCalibrator:
+    def calibrated_by(
+        self,
+        calibrated: Calibrated,
+        prints: Prints,
+        entities: Labels | None = None,
+        split_by: Sequence[str] | None = None,
+    ) -> BandCalibrator:
         """Return the same rule with the calibration of other rows, of which there are fingerprints.
 
         Parameters
@@ -606,9 +634,15 @@ class BandCalibrator(BandRows):
             The calibration.
         prints : array of shape (n,)
             The fingerprints of its rows, perhaps none.
+        entities : array of shape (K,), default None
+            What the rows belong to, each once. None if they stand alone.
+        split_by : sequence of str, default None
+            The columns that say so.
         """
-        out, used = copy(self), replace(self.fitted_, calibration_prints=prints)
-        out._calibrated, out._known = calibrated, LoadedRows(self.columns, used, self.belonging.keys or None)
+        repeat_rule = self.fitted_.repeat_rule if entities is not None and not split_by else None
+        used = replace(self.fitted_, calibration_prints=prints, calibration_entities=entities, repeat_rule=repeat_rule)
+        out = copy(self)
+        out._calibrated, out._known = calibrated, LoadedRows(self.columns, used, split_by)
         return out
 
     def _repr_html_(self) -> str:

@@ -23,7 +23,7 @@ from guardband.bands.predicted import Context, Predicted
 from guardband.bands.promise import Promise
 from guardband.bands.risk_bounds import risk_budget
 from guardband.calibration.conformal import Conformal
-from guardband.calibration.counted import CountedSummary, Known
+from guardband.calibration.counted import CountedSummary, Known, KnownAt, Weighed
 from guardband.calibration.cut import RankCut
 from guardband.calibration.grouped_cut import GroupedCut
 from guardband.calibration.rejection_cut import RejectionCut
@@ -38,7 +38,7 @@ from guardband.data.encoder import TableEncoder
 from guardband.data.several_targets import SeveralTargets
 from guardband.data.target import Target
 from guardband.doors.group_checks import check_grouped
-from guardband.doors.weight_checks import check_weighted
+from guardband.doors.weight_checks import check_known_weights, check_shared, check_weighted
 from guardband.training.members import Members, State
 
 LARGEST = 1e37
@@ -206,12 +206,17 @@ def check_counted(summary: CountedSummary, like: Summary) -> None:
     wanted = {name for block in like.blocks for name in block if name.startswith("score")}
     _demand(set(summary.counted) == wanted and summary.n >= 1, "its calibration rows left other scores")
     for own in summary.counted.values():
+        if isinstance(own, KnownAt):
+            wrong = (check_known_weights if isinstance(own.own, Weighed) else check_shared)(own.own, summary.n)
+            _demand(wrong is None, str(wrong))
+            continue
         assert isinstance(own, Known)
+        _demand(0 <= own.n <= summary.n, "it counts more rows than there are")
         known = own.ranks.dtype == own.number.dtype == own.beyond.dtype == np.int64 and own.scores.dtype == np.float64
         _demand(known and own.number.ndim == 1 and own.ranks.ndim == 2, "its counts have the wrong type or shape")
         fits = own.beyond.shape == own.number.shape == own.ranks.shape[:1] and own.ranks.shape == own.scores.shape
         _demand(fits, "its counts have the wrong type or shape")
-        counts = (own.beyond >= 0) & (own.beyond <= own.number) & (own.number <= summary.n)
+        counts = (own.beyond >= 0) & (own.beyond <= own.number) & (own.number <= own.n)
         ranks = (own.ranks >= 0) & (own.ranks <= own.number[:, None])
         _demand(bool(counts.all() and ranks.all()), "it counts more rows than there are")
         in_order = (np.diff(own.ranks) >= 0).all() and (own.scores[:, 1:] >= own.scores[:, :-1]).all()

@@ -52,8 +52,11 @@ def restored_calibration(
     summary, notes = summary_from(arrays), tuple(entries["notes"] or ())
     unit = None if entries["unit"] is None else Unit(**entries["unit"])
     rule = rule if unit is None else rule.for_entities() or rule
-    if isinstance(summary, CountedSummary):  # which keeps no fingerprints of its rows
+    if isinstance(summary, CountedSummary):  # which keeps the fingerprints of a few of its rows
         check_counted(summary, like_predicted(rule, like))
+        n_rows = summary.n if unit is None else unit.n_rows
+        if n_rows < summary.n:
+            raise ValueError("its number of calibration rows does not fit")
     else:
         check_summary(summary, like_predicted(rule, like), n_rows)
     if unit is not None and unit.n_rows != n_rows:

@@ -9,6 +9,7 @@ import numpy as np
 from msgspec import convert
 from numpy.typing import NDArray
 
+from guardband.calibration.counted import SharedFound, Weighed
 from guardband.calibration.rule import Rule
 
 
@@ -19,8 +20,7 @@ def check_weighted(rule: Rule, arrays: Mapping[str, NDArray[Any]], promise: Any)
     scores, most = arrays["score"], arrays["most_weight"]
     if scores.ndim != 1 or len(scores) < 2 or most.shape != (len(rule.levels), len(scores) - 1):
         return "its thresholds have the wrong shape"
-    rises = not np.isnan(scores).any() and (scores[:-1] <= scores[1:]).all() and (most[:, :-1] <= most[:, 1:]).all()
-    if not rises or scores[-1] != np.inf or not np.isfinite(most).all():
+    if scores[-1] != np.inf or not _are_in_order(scores, most):
         return "its thresholds are not in order"
     convert(vars(promise), type(promise))
     finite = most[:, np.isfinite(scores[:-1])]
@@ -35,3 +35,33 @@ def check_weighted(rule: Rule, arrays: Mapping[str, NDArray[Any]], promise: Any)
     if not within or not all(0 <= share <= 1 + 1e-9 for share in shares):
         return "its certificate counts more rows than there are"
     return None
+
+
+def check_known_weights(own: Weighed, n: int) -> str | None:
+    """Return what is wrong with what is known of n scores and weights that are gone, if anything is."""
+    if own.scores.ndim != 1 or own.most_weight.ndim != 2 or own.most_weight.shape[1] != len(own.scores):
+        return "its thresholds have the wrong shape"
+    if own.scores.dtype != np.float64 or own.most_weight.dtype != np.float64:
+        return "its thresholds have the wrong type"
+    if not _are_in_order(own.scores, own.most_weight):
+        return "its thresholds are not in order"
+    shares = (*own.infinite_share.tolist(), own.largest_share)
+    within = 1 <= own.n_effective <= n * (1 + 1e-9) and 0 <= own.infinite <= n
+    if len(shares) != len(own.most_weight) + 1 or not within or not all(0 <= share <= 1 for share in shares):
+        return "it counts more rows than there are"
+    return None
+
+
+def check_shared(own: SharedFound, n: int) -> str | None:
+    """Return what is wrong with what is known of n scores of entities that are gone, if anything is."""
+    if own.thresholds.ndim != 1 or own.thresholds.dtype != np.float64 or np.isnan(own.thresholds).any():
+        return "its thresholds have the wrong type or shape"
+    if np.isnan(own.least) or not 1 <= own.entities <= n or not 0 <= own.infinite <= n:
+        return "it counts more rows than there are"
+    return None
+
+
+def _are_in_order(scores: NDArray[Any], most: NDArray[Any]) -> bool:
+    """Return whether scores rise, and the largest weight that each is for."""
+    rises = not np.isnan(scores).any() and (scores[:-1] <= scores[1:]).all() and (most[:, :-1] <= most[:, 1:]).all()
+    return bool(rises and np.isfinite(most).all())

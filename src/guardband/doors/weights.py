@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from guardband.bands.predicted import Context
 from guardband.calibration.rule import Rule
-from guardband.calibration.weighted_cut import new_weights
+from guardband.calibration.weighted_cut import new_weights, weights_as_numbers
 from guardband.data.entities import Entities
 from guardband.data.mixed_rows import Sources, mix_rows
 from guardband.data.table import Table, as_array, column_named, take_columns
@@ -52,6 +52,10 @@ class Weighting:
     def of_calibration(self, X: Any, n: int, weights: Weights) -> Array:
         """Return the weights of n calibration rows; raise unless each has one."""
         return new_weights(self._values(X, weights), n)
+
+    def of_rows(self, X: Any, n: int) -> Array:
+        """Return what a column or a function says of n rows, in double precision, whether it can be weights or not."""
+        return weights_as_numbers(self._values(X, None), n)
 
     def of_new(self, X: Any, n: int, weights: Weights, rule: Rule, table: Table | None = None) -> Array | None:
         """Return the weights of n new rows, which a model reads as ``table``; None if the rule needs none."""

@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from guardband.calibration.counted import CountedSummary, Remembered
+from guardband.calibration.calibrated import Unit
+from guardband.calibration.conformal import Conformal
+from guardband.calibration.counted import Counted, CountedSummary, Remembered, RememberedAt
+from guardband.calibration.rejection_cut import RejectionCut, refuse_larger, seed_of
 from guardband.calibration.summary import Array, Summary
+from guardband.calibration.weighted_cut import NO_WEIGHT, WeightedCut
+from guardband.calibration.weighted_search import FEW, WeightTotals
+from guardband.data.entities import refuse_seen
+from guardband.data.entities import seed_of as seed_of_entities
 from guardband.data.fingerprint import Prints, Twins, count_overlap, repeats_in_words, smallest_prints
 from guardband.data.labelled_rows import warn_of_missing
 from guardband.doors.bands import BandCalibrator
 from guardband.doors.table_model import TableModel
+from guardband.doors.weights import Weighting
 from guardband.exceptions import OverlapError, RepeatedRowsWarning, warn
+from guardband.ray.belonging import Belongs, Together
 from guardband.ray.cluster import Failed, Shared, connect, in_order, task, workers
+from guardband.ray.meeting import Draw, EntityScores, met
 from guardband.ray.models import NONE, Asked, RuleAsked, TableAsked
 from guardband.ray.pieces import Reader, Source, name_of, names_of, pieces_of, source_of
 from guardband.ray.sources import Files
-from guardband.ray.spread import Held, Spread
+from guardband.ray.spread import Held, Spread, kept, with_weights
 from guardband.words import listed
 
 if TYPE_CHECKING:
@@ -31,6 +41,10 @@ KEEP_SCORES = 1 << 20
 SAMPLE = 1 << 14
 """So many fingerprints are kept of rows that are only counted: an audit knows such rows again."""
 MOST_NAMED = 5
+HEAVY = (
+    "Intervals of rows that are far heavier than most may be wider than on one machine: at most those of rows of twice "
+    "their weight."
+)
 AHEAD = 4
 """So many pieces for each worker are under way at most."""
 
@@ -57,6 +71,10 @@ class Told:
         Whether all true values are whole numbers.
     smallest : array
         The smallest of the rows' fingerprints.
+    weights : WeightTotals or None
+        What is to be known of their weights, if they have any.
+    seed : int
+        A hash of their scores and weights, or of what they belong to and their true values.
     """
 
     held: Held | None
@@ -67,6 +85,8 @@ class Told:
     known: int
     is_whole: bool
     smallest: Prints
+    weights: WeightTotals | None = None
+    seed: int = 0
 
 
 def calibrate(
@@ -74,6 +94,9 @@ def calibrate(
     data: str | Sequence[str] | Files | Dataset,
     *,
     target: str,
+    weights: str | Callable[[Any], Any] | None = None,
+    max_weight: float | None = None,
+    split_by: str | Sequence[str] | None = None,
     keep_scores: int = KEEP_SCORES,
     skip_corrupt: bool = False,
 ) -> Any:
@@ -90,6 +113,16 @@ def calibrate(
         Paths or patterns such as ``"in/*.parquet"`` of calibration rows that did not train the model, or a dataset.
     target : str
         The column of true values. Rows without one are left out.
+    weights : str or function, default None
+        The column that says how much likelier each row is among the rows to predict than among the calibration rows, up
+        to a factor. Or a function of rows that returns this; workers call it with pyarrow tables of the model's
+        columns. Use it if the rows to predict come from another population. None means that all rows count alike, or
+        as a rule says that was calibrated with a column of weights.
+    max_weight : float, default None
+        A bound on the weight of any row. ``guarantee="pac"`` needs it, and new rows then need no weights.
+    split_by : str or sequence of str, default None
+        The columns that say what each row belongs to, such as a patient. The promise is then for a new row of a new
+        one. None means that rows stand alone, or belong together as the model knows from ``fit``.
     keep_scores : int, default 2**20
         With so many rows or fewer, the model keeps the score and the fingerprint of each row, as on one machine. With
         more it keeps only the thresholds of its levels, and cannot be asked for others later.
@@ -106,10 +139,11 @@ def calibrate(
     names = names_of(source)
     if target not in names:
         raise ValueError(f"There is no column {target!r}. The columns are {listed(names, 10)}. Name one of them.")
+    weighting = Weighting.of(weights, max_weight)
     if isinstance(model, BandCalibrator):
-        asked: Asked = RuleAsked(model)
+        asked: Asked = RuleAsked(model, names, weighting, split_by)
     elif isinstance(model, TableModel):
-        asked = TableAsked(model, names)
+        asked = TableAsked(model, names, weighting, split_by)
     else:
         raise TypeError(f"calibrate takes an IntervalRegressor or a BandCalibrator, found {type(model).__name__}.")
     reader = Reader(asked.kinds, target, source.like if isinstance(source, Files) else None)
@@ -201,11 +235,59 @@ class _Calibration:
                 f"The {self.n:,} calibration rows were counted in parts. guardband keeps the fingerprints of "
                 f"{len(self.sample):,} of them, and did not look for repeated rows.",
             )
+            if self.n > FEW and isinstance(self.asked.rule, Conformal) and isinstance(self.asked.rule.cut, WeightedCut):
+                notes += (HEAVY,)
         prints = self._prints() if keeps else self.sample
-        if keeps and (again := repeats_in_words(prints)) is not None:
+        if keeps and self.asked.belonging is None and (again := repeats_in_words(prints)) is not None:
             warn(again, RepeatedRowsWarning)
         is_whole = all(own.is_whole for own in self.told)
-        return self.asked.finished(self._summary(keeps), notes, prints, is_whole)
+        if self.asked.belonging is None:
+            return self.asked.finished(self._summary(keeps), notes, prints, is_whole)
+        summary, together = self._together(keeps)
+        return self.asked.finished(summary, notes, prints, is_whole, together)
+
+    def _together(self, keeps: bool) -> tuple[Summary, Together]:
+        """Return what is kept of rows that belong together, and what they belong to."""
+        asked, n = self.asked, self.n
+        assert asked.belonging is not None
+        if not keeps:
+            return self._met(asked.belonging)
+        (block,) = self._summary(keeps).joined().blocks
+        entities = asked.belonging.entities(block["entity"])
+        if asked.training_entities is not None:
+            refuse_seen(entities, asked.training_entities)
+        together = Together(Unit(entities.name, n), entities.every)
+        if not asked.draws:
+            return Summary(n, {}, ({**block, "entity": entities.labels},)), together
+        rows = entities.one_row_each(block["y"])
+        own = {name: array[rows] for name, array in block.items() if name not in ("entity", "y")}
+        return Summary(len(rows), {}, (own,)), together
+
+    def _met(self, belonging: Belongs) -> tuple[Summary, Together]:
+        """Return what is counted of rows that belong together, and what they belong to."""
+        if belonging.rule is not None:
+            raise ValueError(
+                f"method={self.asked.rule.method!r} needs what it keeps of all {self.n:,} calibration rows at once, "
+                f"because they belong together. Calibrate on {self.keep:,} rows at most, or raise keep_scores "
+                "(--keep-scores) if memory allows."
+            )
+        told = [own for own in self.told if own.n]
+        draw = None
+        if self.asked.draws:
+            draw = Draw(sum(own.seed for own in told), tuple(own.n for own in told), self.asked.groups)
+        found = met(self.blocks, self.n, self.asked.training_entities, draw)
+        if found.seen:
+            raise OverlapError(
+                f"{found.seen:,} of {found.entities:,} values of {belonging.name} in the calibration rows also occur "
+                "in the training rows. Calibrate on rows of new ones."
+            )
+        together = Together(Unit(belonging.name, self.n), found.labels)
+        if draw is not None:
+            drawn = {name: Remembered(Spread(name, found.blocks, found.held)) for name in found.held[0].number}
+            return CountedSummary(found.entities, {}, (), drawn), together
+        held = [own.held for own in told if own.held is not None]
+        counted = {name: RememberedAt(EntityScores(found, name, held)) for name in held[0].number}
+        return CountedSummary(self.n, {}, (), counted), together
 
     def _summary(self, keeps: bool) -> Summary:
         import ray
@@ -215,9 +297,24 @@ class _Calibration:
         if keeps:
             kept = (ray.get(block) for block in self.blocks)
             return Summary(n, totals, tuple(block for block in kept if block))
+        if told[0].weights is not None:
+            return CountedSummary(n, totals, (), {"score": self._weighed(told)})
         held = [own.held for own in told if own.held is not None]
         counted = {name: Remembered(Spread(name, self.blocks, held)) for name in held[0].number}
         return CountedSummary(n, totals, (), counted)
+
+    def _weighed(self, told: Sequence[Told]) -> Counted:
+        """Return the scores of rows that count by their weights, or of those that are kept by chance."""
+        weights = sum((own.weights for own in told if own.weights is not None), WeightTotals())
+        if not weights.most:
+            raise ValueError(NO_WEIGHT)
+        cut = self.asked.rule.cut if isinstance(self.asked.rule, Conformal) else None
+        if not isinstance(cut, RejectionCut):
+            return RememberedAt(with_weights(self.blocks, weights))
+        refuse_larger(weights.most, cut.max_weight)
+        sizes, seed = [own.n for own in told], sum(own.seed for own in told)
+        blocks, held = kept(self.blocks, sizes, seed, cut.max_weight, self.asked.groups)
+        return Remembered(Spread("score", blocks, held), self.n)
 
     def _prints(self) -> Prints:
         import ray
@@ -245,7 +342,7 @@ def _summarised(shared: Shared, piece: Any) -> tuple[Told | Failed, dict[str, Ar
                 missing += absent
                 if not len(y):
                     continue
-                own = asked.summarised(table, y)
+                own = asked.summarised(table, y, name_of(piece))
                 total = own.summary if total is None else total + own.summary
                 prints.append(own.prints)
                 known += count_overlap(own.prints, asked.training_prints)
@@ -260,4 +357,9 @@ def _summarised(shared: Shared, piece: Any) -> tuple[Told | Failed, dict[str, Ar
     told = Told(
         held, bool(block), total.n, dict(total.totals), missing, known, is_whole, smallest_prints(every, SAMPLE)
     )
+    if "weight" in block:
+        scores, weights = block["score"], block["weight"]
+        told = replace(told, weights=WeightTotals.of(scores, weights), seed=seed_of(scores, weights))
+    if "y" in block:
+        told = replace(told, seed=seed_of_entities(block["entity"], block["y"]))
     return told, block, every

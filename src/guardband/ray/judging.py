@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from guardband.audit.audit import Audit
 from guardband.audit.counts import Tally, judged
 from guardband.audit.drift import Drift
 from guardband.audit.evidence import Evidence
 from guardband.audit.verdict import used_rows
+from guardband.data.entities import Entities
 from guardband.data.fingerprint import Twins
 from guardband.data.labelled_rows import warn_of_missing
+from guardband.doors.bands import BandCalibrator
+from guardband.ray.belonging import Belongs
 from guardband.ray.cluster import Failed, Shared, connect, in_order, task, workers
 from guardband.ray.pieces import Reader, name_of, names_of, pieces_of, source_of
 from guardband.ray.scoring import kinds_of_any
@@ -24,6 +30,8 @@ if TYPE_CHECKING:
     from ray.data import Dataset
 
 AHEAD = 4
+MOST_MET = 1 << 22
+"""Of so many rows this process can hold what they belong to, to draw one row of each entity."""
 COUNTS_ONLY = "The rows were counted in parts: guardband did not look for groups, periods or columns that stand out."
 
 
@@ -32,10 +40,13 @@ def audit(
     data: str | Sequence[str] | Files | Dataset,
     *,
     target: str,
+    split_by: str | Sequence[str] | None = None,
     significance: float = 0.01,
     skip_corrupt: bool = False,
 ) -> Audit:
     """Return what the rows of many files say of a model's promise: the verdict, and the counts that it follows from.
+
+    Of rows that belong together one is drawn at random, as on one machine.
 
     Parameters
     ----------
@@ -45,6 +56,9 @@ def audit(
         Paths or patterns of rows with known true values that are new to the model, or a dataset.
     target : str
         The column of true values. Rows without one are left out.
+    split_by : str or sequence of str, default None
+        The columns that say what each row belongs to, if the model was told so by labels. None means that the model
+        knows them, or that rows stand alone.
     significance : float, default 0.01
         How often a model that keeps its promise may be called broken. Lower it if a false alarm is expensive.
     skip_corrupt : bool, default False
@@ -59,16 +73,23 @@ def audit(
     names = names_of(source)
     if target not in names:
         raise ValueError(f"There is no column {target!r}. The columns are {listed(names, 10)}. Name one of them.")
-    reader = Reader(kinds_of_any(model, names), target, source.like if isinstance(source, Files) else None)
-    shared, run = Shared((model, reader)), task(_tallied)
+    is_rule = isinstance(model, BandCalibrator)
+    belonging = Belongs.of(model.belonging, fitted.has_labels, split_by, names, are_apart=is_rule)
+    kinds = kinds_of_any(model, names)
+    kinds = kinds if belonging is None else belonging.with_columns(kinds)
+    reader = Reader(kinds, target, source.like if isinstance(source, Files) else None)
+    shared, run = Shared((model, reader, belonging)), task(_tallied)
     skipped = [path for path, _ in source.skipped] if isinstance(source, Files) else []
+    pieces: Iterable[tuple[Any, Any]] = ((piece, None) for piece in pieces_of(source))
+    notes: tuple[str, ...] = ()
+    known = None
+    if belonging is not None:
+        pieces, known, notes = _drawn(shared, belonging, source, skip_corrupt, skipped)
     total, missing = None, 0
-    calls = (partial(_begun, run, shared, piece) for piece in pieces_of(source))
+    calls = (partial(_begun, run, shared, *each) for each in pieces)
     for told, piece in in_order(calls, AHEAD * workers()):
         if isinstance(told, Failed):
-            if not (skip_corrupt and told.is_corrupt):
-                raise told.error()
-            skipped.append(name_of(piece))
+            _need_skipped(told, piece, skip_corrupt, skipped)
             continue
         own, absent = told
         missing += absent
@@ -76,11 +97,11 @@ def audit(
             total = own if total is None else total + own
     if total is None:
         raise ValueError(f"The target {target!r} is missing in every row. Fill it in.")
-    warn_of_missing(missing, missing + total.n)
-    by_chance = Twins.among(fitted.used_prints, fitted.training_entities is None)
+    warn_of_missing(missing, missing + (total.n if known is None else known))
+    by_chance = Twins.among(fitted.used_prints, belonging is None and fitted.training_entities is None)
     used = used_rows(total.used, total.n, by_chance.most(total.n))
     found = judged(promise, total, used, fitted.doubts, significance)
-    notes = (COUNTS_ONLY, *(f"guardband left out {name}, which it could not read." for name in skipped))
+    notes += (COUNTS_ONLY, *(f"guardband left out {name}, which it could not read." for name in skipped))
     return Audit(
         verdict=found.verdict.kind,
         sentence=found.verdict.sentence,
@@ -103,31 +124,89 @@ def _need_counts(model: Any) -> None:
     rule = model.calibration_.rule
     if rule.promised_risk is not None or rule.target_names:
         raise ValueError("Ray audits promises of coverage for one target. Use `guardband audit` without --ray.")
-    if model.belonging.names_entities or model.fitted_.has_labels:
-        raise ValueError("The promise is for entities, whose rows must meet. Use `guardband audit` without --ray.")
-    if "weight" in rule.uses_of_new:
-        raise ValueError("Ray cannot audit models whose rows have weights yet. Use `guardband audit` without --ray.")
 
 
-def _begun(run: Any, shared: Shared, piece: Any) -> list[Any]:
-    return [run.remote(shared, piece), piece]
+def _need_skipped(failed: Failed, piece: Any, skip_corrupt: bool, skipped: list[str]) -> None:
+    """Raise unless what cannot be read may be left out."""
+    if not (skip_corrupt and failed.is_corrupt):
+        raise failed.error()
+    skipped.append(name_of(piece))
 
 
-def _tallied(shared: Shared, piece: Any) -> tuple[Tally | None, int] | Failed:
-    """Return what is counted of the rows of a piece, None if no true value is known, and how many have none."""
+def _drawn(
+    shared: Shared, belonging: Belongs, source: Any, skip_corrupt: bool, skipped: list[str]
+) -> tuple[list[tuple[Any, Any]], int, tuple[str, ...]]:
+    """Return of each piece the one row of each entity that is judged, with its label; how many rows; and a note."""
+    run, n = task(_labelled), 0
+    read, labels, targets = [], [], []
+    calls = (partial(_begun, run, shared, piece) for piece in pieces_of(source))
+    for told, piece in in_order(calls, AHEAD * workers()):
+        if isinstance(told, Failed):
+            _need_skipped(told, piece, skip_corrupt, skipped)
+            continue
+        n += len(told[0])
+        if n > MOST_MET:
+            raise ValueError(
+                f"Rows that belong together must meet, and there are more than {MOST_MET:,}. Audit a sample of the "
+                "entities, with all of their rows."
+            )
+        read.append(piece)
+        labels.append(told[0])
+        targets.append(told[1])
+    if not n:
+        return [], 0, ()
+    entities = belonging.entities(np.concatenate(labels))
+    chosen = np.zeros(n, dtype=bool)
+    chosen[entities.one_row_each(np.concatenate(targets))] = True
+    ends = np.cumsum([len(own) for own in labels])[:-1]
+    pairs = zip(np.split(chosen, ends), np.split(entities.labels, ends), strict=True)
+    drawn = [(piece, (rows, own[rows])) for piece, (rows, own) in zip(read, pairs, strict=True)]
+    return drawn, n, (f"One row of each {entities.name} was drawn at random: {len(entities.every):,} of {n:,} rows.",)
+
+
+def _labelled(shared: Shared, piece: Any) -> tuple[NDArray[np.int64], NDArray[np.float64]] | Failed:
+    """Return what the rows of a piece belong to, and their true values."""
+    model, reader, belonging = shared.get()
+    labels, targets = [np.empty(0, dtype=np.int64)], [np.empty(0)]
+    try:
+        for table, y, _ in reader.rows(piece):
+            if len(y):
+                labels.append(belonging.labels(model.read_rows(table), table, y, name_of(piece)))
+                targets.append(y)
+    except ValueError as error:
+        return Failed.of(error)
+    return np.concatenate(labels), np.concatenate(targets)
+
+
+def _begun(run: Any, shared: Shared, piece: Any, *more: Any) -> list[Any]:
+    return [run.remote(shared, piece, *more), piece]
+
+
+def _tallied(shared: Shared, piece: Any, drawn: Any = None) -> tuple[Tally | None, int] | Failed:
+    """Return what is counted of the rows of a piece, None if no true value is known, and how many have none.
+
+    ``drawn`` says which rows are judged, and what these belong to; None if all of them are.
+    """
     import torch
 
     torch.set_num_threads(1)
-    model, reader = shared.get()
+    model, reader, belonging = shared.get()
     total: Tally | None = None
-    missing = 0
+    missing = first = given = 0
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             for table, y, absent in reader.rows(piece):
                 missing += absent
+                entities = None
+                if drawn is not None:
+                    rows = drawn[0][first : first + len(y)]
+                    first += len(y)
+                    table, y = table.filter(rows), y[rows]
+                    entities = Entities(drawn[1][given : given + len(y)], belonging.name, belonging.rule)
+                    given += len(y)
                 if len(y):
-                    own = Tally.of(Evidence.of(model, table, y))
+                    own = Tally.of(Evidence.of(model, table, y, entities=entities))
                     total = own if total is None else total + own
     except ValueError as error:
         return Failed.of(error)

@@ -10,23 +10,29 @@ from typing import Any
 
 import numpy as np
 
+from guardband.bands.predicted import Context
 from guardband.calibration.calibrated import Calibrated
 from guardband.calibration.conformal import Conformal
 from guardband.calibration.counted import CountedSummary
 from guardband.calibration.cross import need_held_out
 from guardband.calibration.grouped_cut import GroupedCut
+from guardband.calibration.rejection_cut import RejectionCut
 from guardband.calibration.rule import Rule
 from guardband.calibration.sided import Sided
 from guardband.calibration.summary import Array, Summary
 from guardband.data.encoder import TableEncoder
+from guardband.data.entities import Labels
 from guardband.data.fingerprint import Prints, fingerprints
 from guardband.data.kinds import Kind
+from guardband.data.table import Table
 from guardband.data.whole_numbers import is_whole
 from guardband.doors.bands import BandCalibrator
 from guardband.doors.table_model import TableModel
+from guardband.doors.weights import Weighting, weighted, with_weights
 from guardband.exceptions import TargetWarning, warn
 from guardband.learning.learned import Learned
-from guardband.words import listed
+from guardband.ray.belonging import Belongs, Together
+from guardband.words import listed, number
 
 NONE: Prints = np.empty(0, dtype=np.uint64)
 
@@ -53,17 +59,53 @@ class Summarised:
 class Asked(ABC):
     """A model as a calibration sees it. It goes to every worker."""
 
-    kinds: Mapping[str, Kind]
-    """The columns that it needs."""
+    kinds: Mapping[str, Any]
+    """The columns that it needs, and what each is; None as it comes."""
     rule: Rule
     """How it calibrates."""
     training_prints: Prints = NONE
     """Fingerprints of the rows that trained it."""
     by_chance: bool = True
     """Whether training rows are equal by chance alone."""
+    weighting: Weighting | None = None
+    """Where the weights of rows come from, if they have any."""
+    belonging: Belongs | None = None
+    """What rows belong to, None if they stand alone."""
+    training_entities: Labels | None = None
+    """What the training rows belong to."""
+
+    def weights(self, X: Any, n: int, place: str) -> Array | None:
+        """Return the weights of some rows, None if all count alike.
+
+        Parameters
+        ----------
+        X : table
+            Some rows.
+        n : int
+            How many they are.
+        place : str
+            Where they are, in words.
+        """
+        return None if self.weighting is None else weights_of(self.weighting, X, n, place)
+
+    def labels(self, table: Table, X: Any, y: Array, place: str) -> Labels | None:
+        """Return what some rows belong to, None if they stand alone.
+
+        Parameters
+        ----------
+        table : Table
+            The rows as the model reads them.
+        X : table
+            The rows.
+        y : array of shape (n,)
+            Their true values.
+        place : str
+            Where they are, in words.
+        """
+        return None if self.belonging is None else self.belonging.labels(table, X, y, place)
 
     @abstractmethod
-    def summarised(self, X: Any, y: Array) -> Summarised:
+    def summarised(self, X: Any, y: Array, place: str) -> Summarised:
         """Return what the model keeps of some rows.
 
         Parameters
@@ -72,10 +114,19 @@ class Asked(ABC):
             Some rows.
         y : array of shape (n,)
             Their true values.
+        place : str
+            Where they are, in words.
         """
 
     @abstractmethod
-    def finished(self, summary: Summary, notes: tuple[str, ...], prints: Prints, is_whole: bool) -> Any:
+    def finished(
+        self,
+        summary: Summary,
+        notes: tuple[str, ...],
+        prints: Prints,
+        is_whole: bool,
+        together: Together | None = None,
+    ) -> Any:
         """Return the calibrated model.
 
         Parameters
@@ -88,13 +139,51 @@ class Asked(ABC):
             Their fingerprints, perhaps none.
         is_whole : bool
             Whether all true values are whole numbers.
+        together : Together, default None
+            What the rows belong to, None if they stand alone.
         """
+
+    def _set_rule(self, rule: Rule, weighting: Weighting | None, belonging: Belongs | None) -> None:
+        """Keep how rows with these weights, or of these entities, are calibrated."""
+        if belonging is not None and belonging.rule is None and weighting is not None:
+            raise ValueError(
+                "Weights are for rows that stand alone, and these belong together. Remove weights, or entities and "
+                "split_by."
+            )
+        shared = None if belonging is None else weighted(rule, weighting).for_entities()
+        self.rule = weighted(rule, weighting) if shared is None else shared
+        self.weighting, self.belonging = weighting, belonging
+        if belonging is not None and shared is None and not self.can_count:
+            raise ValueError(
+                f"method={self.rule.method!r} takes one row of each {belonging.name}, which Ray cannot do yet. Use "
+                "calibrate on one machine."
+            )
+
+    @property
+    def draws(self) -> bool:
+        """Whether one row of each entity stands for all of its rows."""
+        return self.belonging is not None and "entity" not in self.rule.uses
+
+    def _summarised(
+        self, predicted: Any, y: Array, context: Context, weights: Array | None, labels: Labels | None
+    ) -> Summary:
+        """Return what the rule keeps of some rows, with what they belong to."""
+        context = with_weights(context, weights)
+        if labels is not None and not self.draws:
+            context = replace(context, entity=labels)
+        self.rule.check(predicted, context)
+        out = self.rule.summarise(predicted, y, context)
+        if not self.draws:
+            return out
+        assert labels is not None
+        return replace(out, blocks=({**out.blocks[0], "entity": labels, "y": y},))
 
     @property
     def groups(self) -> int:
         """How many groups have a promise of their own, 0 without groups."""
         rule = self.rule.rules[0] if isinstance(self.rule, Sided) else self.rule
         cut = rule.cut if isinstance(rule, Conformal) else None
+        cut = cut.base if isinstance(cut, RejectionCut) else cut
         return len(cut.names) if isinstance(cut, GroupedCut) else 0
 
     @property
@@ -112,35 +201,48 @@ class TableAsked(Asked):
         The model. Its own calibration is not looked at.
     names : sequence of str
         The columns that there are.
+    weighting : Weighting, default None
+        Where the weights of rows come from, if they have any.
     """
 
-    def __init__(self, model: TableModel, names: Sequence[str]) -> None:
+    def __init__(
+        self,
+        model: TableModel,
+        names: Sequence[str],
+        weighting: Weighting | None = None,
+        split_by: Sequence[str] | None = None,
+    ) -> None:
         fitted = model.fitted_
         need_held_out(fitted.rule, "calibrate on other rows")
-        if model.belonging.names_entities or fitted.repeat_rule is not None:
-            raise ValueError(
-                "The model knows rows that belong together, which Ray cannot calibrate yet. Use calibrate."
-            )
         if fitted.trained_until is not None:
             raise ValueError("The model was split by time, which Ray cannot calibrate yet. Use model.calibrate.")
         if fitted.rule.target_names or not isinstance(fitted.learned, Learned):
             raise ValueError("Ray calibrates models of one target. Use model.calibrate for several.")
-        self.model, self.rule = copy(model), fitted.rule
+        self.model = copy(model)
+        self._set_rule(fitted.rule, weighting, Belongs.of(model.belonging, fitted.has_labels, split_by, names))
         self.model.fitted_ = replace(fitted, calibrated=None, weighting=None, source=None, known=None, places=None)
-        self.kinds = kinds_of_model(model, names)
+        kinds = with_weight_column(kinds_of_model(model, names), weighting, names)
+        self.kinds = kinds if self.belonging is None else self.belonging.with_columns(kinds)
+        self.training_entities = fitted.training_entities
         # In order, because every block of rows is looked for among them.
         self.training_prints, self.by_chance = np.sort(fitted.training_prints), fitted.training_entities is None
 
-    def summarised(self, X: Any, y: Array) -> Summarised:
+    def summarised(self, X: Any, y: Array, place: str) -> Summarised:
         """Return what the model keeps of some rows."""
         fitted = self.model.fitted_
         table, target = self.model.read_rows(X), fitted.learned.target
-        predicted = fitted.predict(table)
-        self.rule.check(predicted, table.context)
-        summary = self.rule.summarise(predicted, target.to_work(y), table.context)
+        weights, labels = self.weights(X, len(y), place), self.labels(table, X, y, place)
+        summary = self._summarised(fitted.predict(table), target.to_work(y), table.context, weights, labels)
         return Summarised(summary, fingerprints(table, y), bool(is_whole(y).all()))
 
-    def finished(self, summary: Summary, notes: tuple[str, ...], prints: Prints, is_whole: bool) -> Any:
+    def finished(
+        self,
+        summary: Summary,
+        notes: tuple[str, ...],
+        prints: Prints,
+        is_whole: bool,
+        together: Together | None = None,
+    ) -> Any:
         """Return the calibrated model."""
         fitted = self.model.fitted_
         learned, target = fitted.learned, fitted.learned.target
@@ -159,9 +261,12 @@ class TableAsked(Asked):
         out.fitted_ = replace(
             fitted,
             learned=replace(learned, target=target),
-            calibrated=_calibrated(self.rule, summary, notes, fitted.params["on_insufficient"], target.to_units),
+            calibrated=_calibrated(
+                self.rule, summary, notes, fitted.params["on_insufficient"], together, target.to_units
+            ),
+            weighting=self.weighting,
             calibration_prints=prints,
-            calibration_entities=None,
+            calibration_entities=None if together is None else together.labels,
         )
         return out
 
@@ -173,25 +278,54 @@ class RuleAsked(Asked):
     ----------
     rule : BandCalibrator
         The rule, calibrated on some first rows: from them it knows its columns and groups.
+    names : sequence of str
+        The columns that there are.
+    weighting : Weighting, default None
+        Where the weights of rows come from. None means that the rule knows, if they have any.
     """
 
-    def __init__(self, rule: BandCalibrator) -> None:
-        self.own, self.rule = rule, rule.calibration_.rule
-        if "weight" in self.rule.uses or "entity" in self.rule.uses or self.rule.target_names:
-            raise ValueError("Ray calibrates rules of one target, without weights and entities. Use calibrate.")
-        self.kinds = dict.fromkeys(rule.columns.names, "number")
+    def __init__(
+        self,
+        rule: BandCalibrator,
+        names: Sequence[str],
+        weighting: Weighting | None = None,
+        split_by: Sequence[str] | None = None,
+    ) -> None:
+        if rule.calibration_.rule.target_names:
+            raise ValueError("Ray calibrates rules of one target. Use calibrate for several.")
+        weighting = rule.weighting if weighting is None else weighting
+        known = rule.fitted_
+        belonging = Belongs.of(rule.belonging, known.has_labels, split_by, names, are_apart=True)
+        self._set_rule(rule.weighed_by(None).calibration_.rule, weighting, belonging)
+        self.own = rule.calibrates_by(self.rule, weighting)
+        kinds: dict[str, Any] = dict.fromkeys(rule.columns.names, "number")
         if rule.grouping is not None:
-            self.kinds = {column.name: column.kind for column in rule.grouping.columns} | self.kinds
+            kinds = {column.name: column.kind for column in rule.grouping.columns} | kinds
+        kinds = with_weight_column(kinds, weighting, names)
+        self.kinds = kinds if self.belonging is None else self.belonging.with_columns(kinds)
 
-    def summarised(self, X: Any, y: Array) -> Summarised:
+    def summarised(self, X: Any, y: Array, place: str) -> Summarised:
         """Return what the rule keeps of some rows."""
-        summary, table = self.own.summarised(X, y)
+        predicted, context, table = self.own.read_labelled(X)
+        weights, labels = self.weights(X, len(y), place), self.labels(table, X, y, place)
+        summary = self._summarised(predicted, y, context, weights, labels)
         return Summarised(summary, fingerprints(table, y), True)
 
-    def finished(self, summary: Summary, notes: tuple[str, ...], prints: Prints, is_whole: bool) -> Any:
+    def finished(
+        self,
+        summary: Summary,
+        notes: tuple[str, ...],
+        prints: Prints,
+        is_whole: bool,
+        together: Together | None = None,
+    ) -> Any:
         """Return the calibrated rule."""
         before = self.own.calibration_
-        return self.own.calibrated_by(_calibrated(self.rule, summary, notes, before.on_insufficient), prints)
+        calibrated = _calibrated(self.rule, summary, notes, before.on_insufficient, together)
+        if together is None:
+            return self.own.calibrated_by(calibrated, prints)
+        assert self.belonging is not None
+        return self.own.calibrated_by(calibrated, prints, together.labels, self.belonging.apart)
 
 
 def kinds_of_model(model: TableModel, names: Sequence[str]) -> dict[str, Kind]:
@@ -221,10 +355,69 @@ def kinds_of_model(model: TableModel, names: Sequence[str]) -> dict[str, Kind]:
     return {name: kind for name, kind in zip(own, kinds, strict=True) if name in names}
 
 
+def with_weight_column(kinds: Mapping[str, Any], weighting: Weighting | None, names: Sequence[str]) -> dict[str, Any]:
+    """Return the columns that a model needs together with the column of weights, if there is one.
+
+    Parameters
+    ----------
+    kinds : dict of str to Kind
+        The columns that it needs otherwise, and what each is.
+    weighting : Weighting or None
+        Where the weights of rows come from, None if all count alike.
+    names : sequence of str
+        The columns that there are.
+    """
+    if weighting is None or weighting.function is not None or weighting.estimate is not None:
+        return dict(kinds)
+    column = weighting.column
+    if column is None:
+        raise ValueError("The weights of this model are numbers from Python. Name their column with weights=...")
+    if column not in names:
+        raise ValueError(f"There is no column {column!r} of weights. The columns are {listed(names, 10)}. Name one.")
+    return {column: "number", **kinds}
+
+
+def weighting_of_new(model: TableModel | BandCalibrator) -> Weighting | None:
+    """Return where the weights of new rows come from, None if a calibrated model needs none."""
+    weighting = model.fitted_.weighting if isinstance(model, TableModel) else model.weighting
+    return weighting if "weight" in model.calibration_.rule.uses_of_new else None
+
+
+def weights_of(weighting: Weighting, X: Any, n: int, place: str) -> Array:
+    """Return the weights of some rows; what is no weight is refused with the place where it stands.
+
+    Parameters
+    ----------
+    weighting : Weighting
+        Where the weights of rows come from.
+    X : table
+        The rows.
+    n : int
+        How many they are.
+    place : str
+        Where they are, in words.
+    """
+    weights = weighting.of_rows(X, n)
+    odd = np.flatnonzero(~((weights >= 0) & (weights < np.inf)))
+    if len(odd):
+        found = "a missing weight" if np.isnan(weights[odd[0]]) else f"the weight {number(float(weights[odd[0]]))}"
+        raise ValueError(
+            f"Weights must be 0 or positive numbers, and there is {found} in {place}. Correct it, or remove the row."
+        )
+    return weights
+
+
 def _calibrated(
-    rule: Rule, summary: Summary, notes: tuple[str, ...], on_insufficient: Any, *to_units: Any
+    rule: Rule,
+    summary: Summary,
+    notes: tuple[str, ...],
+    on_insufficient: Any,
+    together: Together | None,
+    *to_units: Any,
 ) -> Calibrated:
     """Return what the rule finds; a summary that needs the workers is replaced by what it was asked for."""
-    units = {"to_units": to_units[0]} if to_units else {}
-    out = Calibrated.from_blocks(rule, [], notes, on_insufficient, gather=lambda own: [summary], **units)
+    more: dict[str, Any] = {"to_units": to_units[0]} if to_units else {}
+    if together is not None:
+        more["unit"] = together.unit
+    out = Calibrated.from_blocks(rule, [], notes, on_insufficient, gather=lambda own: [summary], **more)
     return replace(out, summary=summary.settled()) if isinstance(summary, CountedSummary) else out

@@ -18,7 +18,7 @@ from guardband.data.files import locked_folder, write_whole
 from guardband.doors.bands import BandCalibrator
 from guardband.doors.table_model import TableModel
 from guardband.ray.cluster import Failed, Shared, connect, in_order, task, workers
-from guardband.ray.models import kinds_of_model
+from guardband.ray.models import kinds_of_model, weighting_of_new, with_weight_column
 from guardband.ray.pieces import Reader, name_of, names_of
 from guardband.ray.sources import FILE, ROW, Files, Part, read
 
@@ -80,7 +80,7 @@ def kinds_of_any(model: Any, names: Sequence[str]) -> dict[str, Any]:
         The columns that there are.
     """
     if isinstance(model, TableModel):
-        return dict(kinds_of_model(model, names))
+        return with_weight_column(kinds_of_model(model, names), weighting_of_new(model), names)
     if not isinstance(model, BandCalibrator):
         raise TypeError(f"predict takes an IntervalRegressor or a BandCalibrator, found {type(model).__name__}.")
     kinds: dict[str, Any] = dict.fromkeys(model.columns.names, "number")
@@ -89,7 +89,7 @@ def kinds_of_any(model: Any, names: Sequence[str]) -> dict[str, Any]:
     missing = [name for name in kinds if name not in names]
     if missing:
         raise ValueError(f"The data lack the column {missing[0]!r}. Write the predictions under this name.")
-    return kinds
+    return with_weight_column(kinds, weighting_of_new(model), names)
 
 
 def _with_intervals(shared: Shared, block: pa.Table) -> pa.Table:

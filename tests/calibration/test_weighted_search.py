@@ -1,0 +1,105 @@
+"""Scores with weights that lie apart give the thresholds of one machine, and beyond those kept never narrower ones."""
+
+import numpy as np
+import pytest
+
+from guardband.bands.levels import Levels
+from guardband.bands.predicted import Context
+from guardband.calibration.counted import KnownAt, RememberedAt
+from guardband.calibration.weighted_cut import WeightedCut
+from guardband.calibration.weighted_search import AskedWeights, WeightTotals, searched_weights
+from guardband.data.order_statistics import MOST_BYTES, replied
+
+SCORES = {
+    "normal": lambda rng, n: rng.standard_normal(n),
+    "few values": lambda rng, n: rng.integers(-3, 3, n) * 0.5,
+    "zeros of both signs": lambda rng, n: np.copysign(0.0, rng.standard_normal(n)),
+    "some infinite": lambda rng, n: np.where(rng.random(n) < 0.02, np.inf, rng.exponential(size=n)),
+    "many infinite": lambda rng, n: np.where(rng.random(n) < 0.3, np.inf, rng.exponential(size=n)),
+    "all infinite": lambda rng, n: np.full(n, np.inf),
+}
+WEIGHTS = {
+    "equal": lambda rng, n: np.full(n, 0.7),
+    "lognormal": lambda rng, n: np.exp(2 * rng.standard_normal(n)),
+    "some zero": lambda rng, n: np.where(rng.random(n) < 0.7, 0.0, rng.exponential(size=n)),
+    "one heavy": lambda rng, n: np.where(np.arange(n) == n // 2, 1e6, rng.random(n)),
+}
+LEVELS = Levels.of([0.5, 0.9, 0.97])
+
+
+def asked(scores, weights, parts=3):
+    """Return a function that asks every part, what is told of all, and how large answers were."""
+    rows, sizes = np.array_split(np.random.default_rng(1).permutation(len(scores)), parts), []
+
+    def ask(question):
+        answers = [question.answer(scores[own], weights[own]) for own in rows]
+        sizes.extend(answer.nbytes for answer in answers if isinstance(answer, np.ndarray))
+        return question.together(answers)
+
+    return ask, sum((WeightTotals.of(scores[own], weights[own]) for own in rows), WeightTotals()), sizes
+
+
+def thresholds(arrays, new):
+    return WeightedCut().thresholds(arrays, Context(weight=new))
+
+
+def new_weights(arrays, weights):
+    """Return weights at which thresholds change, others beside them, and some far out."""
+    edges = np.concatenate([arrays["most_weight"].ravel(), weights])
+    edges = np.concatenate([edges, np.nextafter(edges, np.inf), np.nextafter(edges, -np.inf), [0.0, 1e-300, 1e300]])
+    return edges[edges >= 0]
+
+
+@pytest.mark.parametrize("scores", SCORES)
+@pytest.mark.parametrize("weights", WEIGHTS)
+@pytest.mark.parametrize("n", [1, 7, 1000])
+def test_scores_that_lie_apart_have_the_thresholds_of_one_machine(scores, weights, n):
+    rng = np.random.default_rng(n)
+    own, mass = SCORES[scores](rng, n), WEIGHTS[weights](rng, n)
+    mass[0] += not mass.any()
+    one = WeightedCut().calibrate(own, Context(weight=mass), LEVELS, False)
+    ask, told, sizes = asked(own, mass)
+    many = WeightedCut().calibrate_counted(RememberedAt(AskedWeights(told, ask)), LEVELS, False)
+    assert many.promise == one.promise
+    assert [own.in_words() for own in many.remarks] == [own.in_words() for own in one.remarks]
+    new = new_weights(one.arrays, mass)
+    np.testing.assert_array_equal(thresholds(many.arrays, new), thresholds(one.arrays, new))
+    assert max(sizes) <= MOST_BYTES
+
+
+@pytest.mark.parametrize("scores", ["normal", "few values", "some infinite"])
+@pytest.mark.parametrize("weights", ["equal", "lognormal", "one heavy"])
+def test_beyond_the_scores_that_are_kept_intervals_are_wider_and_never_narrower(scores, weights):
+    rng = np.random.default_rng(0)
+    own, mass = SCORES[scores](rng, 3000), WEIGHTS[weights](rng, 3000)
+    one = WeightedCut().calibrate(own, Context(weight=mass), LEVELS, False)
+    ask, told, _ = asked(own, mass)
+    few = replied(searched_weights(told, LEVELS, few=30), ask)
+    arrays = {"score": np.append(few.scores, np.inf), "most_weight": few.most_weight}
+    new = new_weights(one.arrays, mass)
+    exact, found = thresholds(one.arrays, new), thresholds(arrays, new)
+    assert (found >= exact).all()
+    np.testing.assert_array_equal(np.isinf(found), np.isinf(exact))
+    np.testing.assert_array_equal(
+        few.limits, one.arrays["most_weight"][:, np.isfinite(one.arrays["score"][:-1])][:, -1]
+    )
+    light = new <= few.most_weight[:, 0].max() + 5 * np.median(mass)
+    assert len(few.scores) < 400
+    if weights == "equal":  # ten entries of each level serve rows that are nine times as heavy as any
+        np.testing.assert_array_equal(found[light], exact[light])
+    assert (found <= thresholds(one.arrays, 2 * new)).all()
+
+
+def test_what_was_found_is_known_for_its_levels_alone():
+    rng = np.random.default_rng(4)
+    own, mass = rng.standard_normal(500), rng.random(500)
+    ask, told, _ = asked(own, mass)
+    asked_now = RememberedAt(AskedWeights(told, ask))
+    found = WeightedCut().calibrate_counted(asked_now, LEVELS, False)
+    known = KnownAt.from_arrays(500, asked_now.known().to_arrays())
+    again = WeightedCut().calibrate_counted(known, LEVELS, False)
+    assert again.promise == found.promise
+    for name, array in found.arrays.items():
+        np.testing.assert_array_equal(again.arrays[name], array)
+    with pytest.raises(ValueError, match="Calibrate it again and name all levels"):
+        WeightedCut().calibrate_counted(known, Levels.of([0.8]), False)
