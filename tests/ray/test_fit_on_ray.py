@@ -167,7 +167,7 @@ def test_a_worker_that_dies_while_it_trains_copies_changes_nothing(tmp_path):
 
 def learning_rows(files):
     source = source_of(files)
-    features = features_in(source, "y", FEATURES, ())
+    features = features_in(source, ["y"], FEATURES, ())
     reader = Reader(kinds_in(source, features), "y", source.like)
     return source, LearningRows(reader, HashSplit(SEED, 0.25))
 
@@ -214,7 +214,6 @@ def test_rows_that_no_process_may_hold_train_on_all_workers_and_go_on_when_one_d
     ("options", "words"),
     [
         ({"calibration": "cv+"}, "calibration='cv\\+' cannot be used on Ray. Cross-validation is for small"),
-        ({"targets": "joint"}, "Several targets are fitted without Ray"),
         ({"calibration_size": 100}, "calibration_size must be a share"),
         ({"split_by": len}, "must name columns"),
         ({"drop": ["nothing"]}, "There is no column 'nothing'"),

@@ -53,7 +53,8 @@ def restored_calibration(
     unit = None if entries["unit"] is None else Unit(**entries["unit"])
     rule = rule if unit is None else rule.for_entities() or rule
     if isinstance(summary, CountedSummary):  # which keeps no fingerprints of its rows
-        check_counted(summary, like_predicted(rule, like))
+        kept = like_predicted(rule, like)
+        check_counted(summary, replace(kept, blocks=tuple(map(rule.countable, kept.blocks))))
     else:
         check_summary(summary, like_predicted(rule, like), n_rows)
     if unit is not None and unit.n_rows != n_rows:

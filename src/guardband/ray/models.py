@@ -15,12 +15,17 @@ from guardband.calibration.conformal import Conformal
 from guardband.calibration.counted import CountedSummary
 from guardband.calibration.cross import need_held_out
 from guardband.calibration.grouped_cut import GroupedCut
+from guardband.calibration.joint import JointConformal
 from guardband.calibration.rule import Rule
+from guardband.calibration.several import SeveralRule
 from guardband.calibration.sided import Sided
 from guardband.calibration.summary import Array, Summary
 from guardband.data.encoder import TableEncoder
 from guardband.data.fingerprint import Prints, fingerprints
 from guardband.data.kinds import Kind
+from guardband.data.several_targets import SeveralTargets, key_of, named
+from guardband.data.table import Table
+from guardband.data.target import Target
 from guardband.data.whole_numbers import is_whole
 from guardband.doors.bands import BandCalibrator
 from guardband.doors.table_model import TableModel
@@ -41,13 +46,13 @@ class Summarised:
         What its rule keeps.
     prints : array of shape (n,)
         Their fingerprints.
-    is_whole : bool
-        Whether all true values are whole numbers.
+    is_whole : tuple of bool
+        Whether all true values of each target are whole numbers.
     """
 
     summary: Summary
     prints: Prints
-    is_whole: bool
+    is_whole: tuple[bool, ...]
 
 
 class Asked(ABC):
@@ -70,12 +75,12 @@ class Asked(ABC):
         ----------
         X : table
             Some rows.
-        y : array of shape (n,)
-            Their true values.
+        y : array of shape (n,) or (n, q)
+            Their true values, NaN where one of several targets is missing.
         """
 
     @abstractmethod
-    def finished(self, summary: Summary, notes: tuple[str, ...], prints: Prints, is_whole: bool) -> Any:
+    def finished(self, summary: Summary, notes: tuple[str, ...], prints: Prints, is_whole: tuple[bool, ...]) -> Any:
         """Return the calibrated model.
 
         Parameters
@@ -86,9 +91,14 @@ class Asked(ABC):
             What is to be said of them.
         prints : array of shape (n,)
             Their fingerprints, perhaps none.
-        is_whole : bool
-            Whether all true values are whole numbers.
+        is_whole : tuple of bool
+            Whether all true values of each target are whole numbers.
         """
+
+    @property
+    def needs_all_targets(self) -> bool:
+        """Whether rows that lack one of several targets cannot calibrate."""
+        return isinstance(self.rule, JointConformal)
 
     @property
     def groups(self) -> int:
@@ -100,7 +110,7 @@ class Asked(ABC):
     @property
     def can_count(self) -> bool:
         """Whether counts of its scores are enough."""
-        return isinstance(self.rule, Conformal | Sided)
+        return isinstance(self.rule, Conformal | Sided | SeveralRule)
 
 
 class TableAsked(Asked):
@@ -123,8 +133,6 @@ class TableAsked(Asked):
             )
         if fitted.trained_until is not None:
             raise ValueError("The model was split by time, which Ray cannot calibrate yet. Use model.calibrate.")
-        if fitted.rule.target_names or not isinstance(fitted.learned, Learned):
-            raise ValueError("Ray calibrates models of one target. Use model.calibrate for several.")
         self.model, self.rule = copy(model), fitted.rule
         self.model.fitted_ = replace(fitted, calibrated=None, weighting=None, source=None, known=None, places=None)
         self.kinds = kinds_of_model(model, names)
@@ -138,22 +146,22 @@ class TableAsked(Asked):
         predicted = fitted.predict(table)
         self.rule.check(predicted, table.context)
         summary = self.rule.summarise(predicted, target.to_work(y), table.context)
-        return Summarised(summary, fingerprints(table, y), bool(is_whole(y).all()))
+        return Summarised(summary, _prints(table, y), _are_whole(y))
 
-    def finished(self, summary: Summary, notes: tuple[str, ...], prints: Prints, is_whole: bool) -> Any:
+    def finished(self, summary: Summary, notes: tuple[str, ...], prints: Prints, is_whole: tuple[bool, ...]) -> Any:
         """Return the calibrated model."""
         fitted = self.model.fitted_
         learned, target = fitted.learned, fitted.learned.target
         assert isinstance(learned, Learned)
-        if target.whole and not is_whole:
-            if target.integer:
-                raise ValueError("With integer=True every target must be a whole number. Correct the target.")
-            warn(
-                "The targets given to fit are whole numbers, but not all of these are. guardband no longer rounds "
-                "intervals to whole numbers. Fit with integer=False (--no-integer) to avoid this.",
-                TargetWarning,
-            )
-            target = replace(target, whole=False)
+        if isinstance(target, SeveralTargets):
+            each = list(target.each)
+            for j, name in enumerate(target.names):
+                with named(name):
+                    each[j] = _decided_again(each[j], is_whole[j])
+            _need_rows_of_each(self.rule, summary)
+            target = replace(target, each=tuple(each))
+        else:
+            target = _decided_again(target, *is_whole)
         notes = (*notes, *target.notes, *fitted.doubts)
         out = copy(self.model)
         out.fitted_ = replace(
@@ -177,8 +185,8 @@ class RuleAsked(Asked):
 
     def __init__(self, rule: BandCalibrator) -> None:
         self.own, self.rule = rule, rule.calibration_.rule
-        if "weight" in self.rule.uses or "entity" in self.rule.uses or self.rule.target_names:
-            raise ValueError("Ray calibrates rules of one target, without weights and entities. Use calibrate.")
+        if "weight" in self.rule.uses or "entity" in self.rule.uses:
+            raise ValueError("Ray calibrates rules without weights and entities. Use calibrate.")
         self.kinds = dict.fromkeys(rule.columns.names, "number")
         if rule.grouping is not None:
             self.kinds = {column.name: column.kind for column in rule.grouping.columns} | self.kinds
@@ -186,12 +194,42 @@ class RuleAsked(Asked):
     def summarised(self, X: Any, y: Array) -> Summarised:
         """Return what the rule keeps of some rows."""
         summary, table = self.own.summarised(X, y)
-        return Summarised(summary, fingerprints(table, y), True)
+        return Summarised(summary, _prints(table, y), _are_whole(y))
 
-    def finished(self, summary: Summary, notes: tuple[str, ...], prints: Prints, is_whole: bool) -> Any:
+    def finished(self, summary: Summary, notes: tuple[str, ...], prints: Prints, is_whole: tuple[bool, ...]) -> Any:
         """Return the calibrated rule."""
         before = self.own.calibration_
         return self.own.calibrated_by(_calibrated(self.rule, summary, notes, before.on_insufficient), prints)
+
+
+def _prints(table: Table, y: Array) -> Prints:
+    return fingerprints(table, y if y.ndim == 1 else key_of(y))
+
+
+def _are_whole(y: Array) -> tuple[bool, ...]:
+    """Return of each target whether all known values are whole numbers."""
+    return tuple(bool((is_whole(own) | np.isnan(own)).all()) for own in np.atleast_2d(y.T))
+
+
+def _decided_again(target: Target, is_whole: bool) -> Target:
+    """Return the target for these rows: without whole numbers if only those given to fit were all whole."""
+    if not target.whole or is_whole:
+        return target
+    if target.integer:
+        raise ValueError("With integer=True every target must be a whole number. Correct the target.")
+    warn(
+        "The targets given to fit are whole numbers, but not all of these are. guardband no longer rounds "
+        "intervals to whole numbers. Fit with integer=False (--no-integer) to avoid this.",
+        TargetWarning,
+    )
+    return replace(target, whole=False)
+
+
+def _need_rows_of_each(rule: Rule, summary: Summary) -> None:
+    assert isinstance(rule, SeveralRule)
+    for j, name in enumerate(rule.targets):
+        if not rule.target_summary(j, summary).n:
+            raise ValueError(f"The target {name!r} is missing in every row. Fill it in, or leave it out.")
 
 
 def kinds_of_model(model: TableModel, names: Sequence[str]) -> dict[str, Kind]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guardband.calibration.counted import Counted, Counts
-from guardband.calibration.summary import Array
+from guardband.calibration.summary import Array, Arrays
 from guardband.data.order_statistics import Digits, order_statistics
 from guardband.ray.cluster import Shared, fetched, task, workers
 
@@ -23,15 +23,15 @@ class Held:
 
     Parameters
     ----------
-    n : int
-        The number of rows.
+    n : dict of int
+        The number of rows, by the name of the scores.
     number : dict of arrays of shape (G,)
         The number of rows of each group, by the name of the scores.
     infinite : dict of arrays of shape (G,)
         How many of these scores are infinite.
     """
 
-    n: int
+    n: Mapping[str, int]
     number: Mapping[str, Counts]
     infinite: Mapping[str, Counts]
 
@@ -42,14 +42,14 @@ class Held:
         Parameters
         ----------
         block : dict of arrays
-            What a rule keeps of each row: scores, and the groups if there are any.
+            What a rule keeps of each row, as it is counted: scores, and the groups if there are any.
         groups : int
             How many groups there are, 0 for none.
         """
         names = [name for name in block if name.startswith("score")]
         codes = codes_in(block)
-        n = len(block[names[0]])
-        every = dict.fromkeys(names, _counts(codes, np.ones(n, dtype=bool), groups))
+        n = {name: len(block[name]) for name in names}
+        every = {name: _counts(codes, np.ones(n[name], dtype=bool), groups) for name in names}
         infinite = {name: _counts(codes, np.isinf(block[name]), groups) for name in names}
         return cls(n, every, infinite)
 
@@ -65,11 +65,15 @@ class Spread(Counted):
         The blocks.
     held : sequence of Held
         What their workers told of them.
+    countable : function
+        Returns a block as it is counted.
     """
 
-    def __init__(self, name: str, blocks: Sequence[Any], held: Sequence[Held]) -> None:
-        self._name = name
-        self.n = sum(own.n for own in held)
+    def __init__(
+        self, name: str, blocks: Sequence[Any], held: Sequence[Held], countable: Callable[[Arrays], Arrays]
+    ) -> None:
+        self._name, self._countable = name, countable
+        self.n = sum(own.n[name] for own in held)
         self.number = np.sum([own.number[name] for own in held], axis=0)
         self._infinite: Counts = np.sum([own.infinite[name] for own in held], axis=0)
         self._shares = _shares(blocks)
@@ -84,7 +88,7 @@ class Spread(Counted):
         return order_statistics(np.asarray(ranks), self.number, self._ask)
 
     def _ask(self, question: Digits) -> NDArray[np.generic]:
-        asked = Shared(question)
+        asked = Shared((question, self._countable))
         waiting = [self._answer.remote(asked, self._name, share) for share in self._shares]
         return question.together([fetched(own) for own in waiting])
 
@@ -119,10 +123,11 @@ def _answer(asked: Shared, name: str, share: Sequence[Any]) -> NDArray[np.generi
     """Return what a share of the blocks answers: of each block only one is in memory at a time."""
     import ray
 
-    question: Digits = asked.get()
+    question: Digits
+    question, countable = asked.get()
     out: NDArray[np.generic] | None = None
     for reference in share:
-        block = ray.get(reference)
+        block = countable(ray.get(reference))
         own = question.answer(block[name], codes_in(block))
         out = own if out is None else question.together([out, own])
     assert out is not None

@@ -121,6 +121,7 @@ class _Calibrates:
 def _refuse(params: Mapping[str, Any], options: FitOptions) -> None:
     """Raise if something is asked for that needs all rows in one process."""
     for name, asked, words in (
+        ("targets", params["targets"] is not None, "Several targets need"),
         ("groups", params["groups"] is not None, "Groups need"),
         ("split_by", bool(params["split_by"]), "Rows that belong together need"),
         ("distribution", options.distribution, "A distribution needs"),
