@@ -1,5 +1,6 @@
 """A fit on Ray is that of one machine on the same rows, and a fault costs time alone."""
 
+import copy
 import os
 import sys
 import warnings
@@ -23,10 +24,12 @@ from guardband.experiments.reproduce.run import run
 from guardband.experiments.reproduce.setting import CONF_NN, QREG_UN, Setting
 from guardband.learning.options import FitOptions
 from guardband.learning.training_rows import TrainingRows
+from guardband.ray.calibrating import calibrate_on
 from guardband.ray.gathered import PRINT, Y, in_order
 from guardband.ray.learning_rows import LearningRows, features_in, kinds_in
 from guardband.ray.parallel import train_together
 from guardband.ray.pieces import Reader, source_of
+from guardband.ray.streams import StoppingRows, Tap, TrainingStream
 from guardband.ray.survey import count, survey
 from ray_rows import QUICK, table
 
@@ -210,6 +213,54 @@ def test_rows_that_no_process_may_hold_train_on_all_workers_and_go_on_when_one_d
     assert widths[0] == pytest.approx(widths[1], rel=0.25)
 
 
+def trained_here(plan, workers, checkpoints):
+    """Train on one process what all workers train together: starting Ray Train takes half a minute."""
+    own, size = plan.stream, plan.job.recipe.batch_size
+    loader = TrainingStream(Tap(own, size), plan.batches, plan.copies, plan.job.device, plan.stops)
+    held_out = StoppingRows.of(own, plan.copies, 4 * size, plan.job.device) if plan.stops else None
+    return replace(plan.job, loader=loader, held_out=held_out).train()
+
+
+@pytest.fixture
+def streamed(files, monkeypatch):
+    """Return a function that fits rows that no process may hold."""
+    monkeypatch.setattr("guardband.ray.streamed.train_together", trained_here)
+
+    def fit(**options):
+        with pytest.warns(MissingTargetWarning, match=MISSING):
+            return gb.ray.fit(files, target="y", columns=FEATURES, memory_limit=1000, **(OPTIONS | options))
+
+    return fit
+
+
+@pytest.mark.parametrize("keep_scores", [100, 1 << 20])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"groups": "letter"},
+        {"groups": ["letter", "a"], "group_bins": 3, "guarantee": "pac"},
+        {"groups": "letter", "small_groups": "pool", "confidence_level": 0.995},
+    ],
+)
+def test_groups_of_rows_that_no_process_may_hold_are_those_of_one_machine(
+    options, keep_scores, streamed, parts, monkeypatch
+):
+    monkeypatch.setattr("guardband.ray.streamed.calibrate_on", partial(calibrate_on, keep_scores=keep_scores))
+    model = streamed(**options)
+    (X, y), held_out = (columns(part) for part in parts)
+    one = gb.IntervalRegressor(calibration_size=None, **(QUICK | options)).fit(X, y)
+    assert model.fitted_.grouping.columns == one.fitted_.grouping.columns
+    # The networks saw rows in another order: they are calibrated again on one machine.
+    again = copy.copy(model).calibrate(*held_out)
+    for name, array in again.calibration_.found.arrays.items():
+        np.testing.assert_array_equal(model.calibration_.found.arrays[name], array)
+    assert len(model.certificate_.promise.statements()) == len(one.fitted_.grouping.names)
+    for own, other in zip(
+        model.certificate_.promise.statements(), again.certificate_.promise.statements(), strict=True
+    ):
+        assert (own.name, own.promise) == (other.name, other.promise)
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -218,7 +269,9 @@ def test_rows_that_no_process_may_hold_train_on_all_workers_and_go_on_when_one_d
         ({"split_by": len}, "must name columns"),
         ({"drop": ["nothing"]}, "There is no column 'nothing'"),
         ({"memory_limit": 0}, "memory_limit must be a number of bytes"),
-        ({"memory_limit": 9, "groups": "letter"}, "Groups need all rows in one process"),
+        ({"groups": "town"}, "groups names 'town', which is not among the columns"),
+        ({"memory_limit": 9, "groups": "auto"}, "To look for groups, guardband needs all rows in one process"),
+        ({"memory_limit": 9, "groups": len}, "Groups by a function need all rows in one process"),
         ({"memory_limit": 9, "preset": 60}, "A time limit needs all rows in one process"),
     ],
 )

@@ -6,8 +6,10 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from guardband.data.grouping import group_names
 from guardband.data.hash_split import HashSplit
 from guardband.data.memory import BYTES_PER_CELL, GIB, memory
+from guardband.data.tree_groups import AUTO
 from guardband.doors.cross_checks import HELD_OUT
 from guardband.exceptions import warn
 from guardband.learning.options import FitOptions
@@ -80,9 +82,12 @@ def fit(
     source = source_of(data)
     targets = _targets(target, params.get("targets"))
     features = features_in(source, targets, columns, drop)
-    missing = [name for name in split.keys if name not in features]
-    if missing:
-        raise ValueError(f"split_by names {missing[0]!r}, which is not among the columns to learn from. Add it.")
+    groups = params.get("groups")
+    named = () if groups is None or groups == AUTO else group_names(groups)
+    for what, wanted in (("split_by", split.keys), ("groups", named)):
+        missing = [name for name in wanted if name not in features]
+        if missing:
+            raise ValueError(f"{what} names {missing[0]!r}, which is not among the columns to learn from. Add it.")
     like = source.like if isinstance(source, Files) else None
     rows = LearningRows(Reader(kinds_in(source, features), targets if options.targets else targets[0], like), split)
     limit = _limit(memory_limit)

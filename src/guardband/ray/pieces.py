@@ -147,7 +147,7 @@ class Reader:
         features = table.select(list(self.kinds))
         if missing:
             features, y = features.filter(known), y[known]
-        if self.only is None or not len(y):
+        if self.only is None:
             return features, y, missing
-        wanted = self.only(features, y)
-        return features.filter(wanted), y[wanted], missing
+        wanted = self.only(features, y) if len(y) else np.zeros(0, dtype=bool)
+        return features.filter(wanted), y[wanted], 0  # whoever chooses rows has counted those without a true value

@@ -13,8 +13,11 @@ import torch
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from guardband.data.grouping import group_names
 from guardband.data.table import read_table
+from guardband.data.tree_groups import AUTO
 from guardband.doors.fitted import Fitted
+from guardband.doors.groups import GroupOptions, grouped
 from guardband.exceptions import DegenerateBandWarning, warn
 from guardband.learning.choice import sharpest
 from guardband.learning.each_member import loss_of_each, recipe_of_each, seed_of
@@ -70,26 +73,32 @@ def fit_streamed(
     from guardband.doors.table import IntervalRegressor
 
     model = IntervalRegressor(**dict(params) | {"calibration_size": None})
-    _refuse(model.get_params(deep=False), options)
+    every = model.get_params(deep=False)
+    _refuse(every, options)
+    by, how = every["groups"], GroupOptions.of(every)
     counted, target = count(source, rows, options.target)
-    found = survey(source, rows, counted, target, options.architecture.tabular)
+    named = () if by is None else group_names(by)
+    found = survey(source, rows, counted, target, options.architecture.tabular, named, how.bins)
     some = sample(source, found)
     pieces = tuple(pieces_of(source))
     size = min(workers(), len(pieces))
     learned, left_out = _trained(found, some, options, params, pieces, size, checkpoints)
     method, learned = _with_score(options, learned, some, left_out)
+    rule = method.rule(options.request)
+    grouping = how.learn_from(rule, found.groups, by, counted.training) if found.groups else None
     names = tuple(rows.reader.kinds)
     model.fitted_ = Fitted(
         learned=learned,
-        rule=method.rule(options.request),
+        rule=grouped(rule, grouping),
         calibrated=None,
         training_prints=some.kept,
         held_out_prints=np.empty(0, dtype=np.uint64),
         calibration_prints=np.empty(0, dtype=np.uint64),
         reference=found.reference,
-        params=model.get_params(deep=False),
+        params=every,
         doubts=(),
         seen=found.seen,
+        grouping=grouping,
         source=kept_source(some.x),
         placement=placement_of(learned.heads),
     )
@@ -122,7 +131,8 @@ def _refuse(params: Mapping[str, Any], options: FitOptions) -> None:
     """Raise if something is asked for that needs all rows in one process."""
     for name, asked, words in (
         ("targets", params["targets"] is not None, "Several targets need"),
-        ("groups", params["groups"] is not None, "Groups need"),
+        ("groups", params["groups"] == AUTO, "To look for groups, guardband needs"),
+        ("groups", callable(params["groups"]), "Groups by a function need"),
         ("split_by", bool(params["split_by"]), "Rows that belong together need"),
         ("distribution", options.distribution, "A distribution needs"),
         ("network", options.architecture.builder is not None, "A network of your own needs"),

@@ -16,6 +16,7 @@ from guardband.data.codes import asks_center_and_scale
 from guardband.data.encoder import TableEncoder, asks_code
 from guardband.data.few_values import asks_remarks
 from guardband.data.fingerprint import Prints, input_prints, with_target
+from guardband.data.grouping import BINS, GroupValues, asks_values
 from guardband.data.labelled_rows import warn_of_missing
 from guardband.data.learning_scale import LearningScale
 from guardband.data.reference import NumberSummary, Reference, asks_summary
@@ -124,6 +125,8 @@ class Surveyed:
         The range of columns.
     left_out : int
         How many training rows have an absurd target.
+    groups : tuple of GroupValues
+        What the columns that make groups hold.
     """
 
     part: TrainingPart
@@ -133,6 +136,7 @@ class Surveyed:
     reference: Reference
     seen: Seen
     left_out: int
+    groups: tuple[GroupValues, ...] = ()
 
     @property
     def n(self) -> int:
@@ -163,7 +167,15 @@ def count(source: Source, rows: LearningRows, target: Target) -> tuple[Counted, 
     return found, replace(target, whole=is_it)
 
 
-def survey(source: Source, rows: LearningRows, counted: Counted, target: Target, robust: bool) -> Surveyed:
+def survey(
+    source: Source,
+    rows: LearningRows,
+    counted: Counted,
+    target: Target,
+    robust: bool,
+    groups: Sequence[str] = (),
+    bins: int = BINS,
+) -> Surveyed:
     """Return what the training rows say: exactly what one machine learns of them.
 
     Knots of the reference may be off their quantiles, which any values may serve as.
@@ -180,6 +192,10 @@ def survey(source: Source, rows: LearningRows, counted: Counted, target: Target,
         What was decided.
     robust : bool
         Whether numbers are scaled by their quartiles.
+    groups : sequence of str, default ()
+        The columns that make groups.
+    bins : int, default 5
+        Into how many ranges numbers of groups are divided.
     """
     part = TrainingPart(rows, target)
     kinds, names = rows.kinds, tuple(rows.reader.kinds)
@@ -195,9 +211,12 @@ def survey(source: Source, rows: LearningRows, counted: Counted, target: Target,
         scales = LearningScale.asks(several=target.quantiles)
         return [(y, NumberSummary.asks("response")), (y, asks_remarks()), (work, scales), (work, _asks_constant())]
 
-    # Absurd targets are rare: all is learnt beside looking for them, and again without them if there are any.
-    learnt = in_passes([*askings(), *of_target(), (work, asks_absurd())], _Passes(source, part))
+    # Absurd targets are rare: all is learnt beside looking for them, and again without them if there are any. Only
+    # groups are those of all training rows.
+    of_groups = [(i, asks_values(names[i], kinds[i], bins=bins)) for i in map(names.index, groups)]
+    learnt = in_passes([*askings(), *of_target(), *of_groups, (work, asks_absurd())], _Passes(source, part))
     median, furthest = learnt.pop()
+    values = tuple(learnt.pop() for _ in of_groups)[::-1]
     left_out = 0
     if furthest < np.inf:
         part = replace(part, median=median, furthest=furthest)
@@ -224,6 +243,7 @@ def survey(source: Source, rows: LearningRows, counted: Counted, target: Target,
         Reference(tuple(each[1::3]), response),
         Seen(tuple(each[2::3])),
         left_out,
+        values,
     )
 
 
