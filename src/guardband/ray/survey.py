@@ -204,7 +204,8 @@ def survey(
     def askings() -> list[tuple[int, Asking[Any]]]:
         out: list[tuple[int, Asking[Any]]] = []
         for i, (name, kind) in enumerate(zip(names, kinds, strict=True)):
-            out += [(i, asks_code(kind, robust)), (i, asks_summary(name, kind)), (i, asks_seen(kind))]
+            is_key = name in rows.split.keys
+            out += [(i, asks_code(kind, robust, is_key)), (i, asks_summary(name, kind)), (i, asks_seen(kind, is_key))]
         return out
 
     def of_target() -> list[tuple[int, Asking[Any]]]:
@@ -286,8 +287,8 @@ def sample(source: Source, found: Surveyed) -> Sample:
     wanted = min(1.0, (SAMPLED + 4 * SAMPLED**0.5) / found.n)
     share = min(1.0, MOST_PRINTS / found.n)
     parts = list(over_pieces(source, _sampled, (found, wanted, share)))
-    x, work, prints, kept = (np.concatenate(own) for own in zip(*parts, strict=True))
-    order = found.part.rows.split.order(prints, work)[:SAMPLED]
+    x, work, prints, own, kept = (np.concatenate(each) for each in zip(*parts, strict=True))
+    order = found.part.rows.split.order(own, work)[:SAMPLED]
     return Sample(x[order], work[order], prints[order], np.sort(kept), share)
 
 
@@ -367,15 +368,19 @@ def _answers(given: Any, piece: Any, masks: Sequence[NDArray[np.uint8]]) -> list
     return total
 
 
-def _sampled(given: Any, piece: Any) -> tuple[Any, Array, Prints, Prints]:
+def _sampled(given: Any, piece: Any) -> tuple[Any, Array, Prints, Prints, Prints]:
     found, wanted, share = given
+    split = found.part.rows.split
     x = [np.empty((0, found.encoder.width), dtype=np.float32)]
-    targets, prints, kept = [np.empty(0)], [np.empty(0, dtype=np.uint64)], [np.empty(0, dtype=np.uint64)]
+    targets = [np.empty(0)]
+    prints, alone, kept = ([np.empty(0, dtype=np.uint64)] for _ in range(3))
     for own, work in found.part.blocks(piece):
-        some = np.flatnonzero(found.part.rows.split.sampled(own.prints, wanted))
+        every = with_target(input_prints(own.table), own.y)
+        each = every if split.keys else own.prints  # rows are sampled one by one, also if they belong together
+        some = np.flatnonzero(split.sampled(each, wanted))
         x.append(found.encoder.encode(own.table.take(some)) if len(some) else x[0])
         targets.append(work[some])
         prints.append(own.prints[some])
-        every = with_target(input_prints(own.table), own.y)
-        kept.append(every[found.part.rows.split.sampled(own.prints, share)])
-    return np.concatenate(x), np.concatenate(targets), np.concatenate(prints), np.concatenate(kept)
+        alone.append(each[some])
+        kept.append(every[split.sampled(each, share)])
+    return tuple(np.concatenate(own) for own in (x, targets, prints, alone, kept))  # type: ignore[return-value]
