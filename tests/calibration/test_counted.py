@@ -5,12 +5,15 @@ import pytest
 
 from guardband.bands.levels import Levels
 from guardband.bands.predicted import Context, PredictedInterval
+from guardband.bands.predicted_several import PredictedSeveral
 from guardband.calibration.calibrated import Calibrated
 from guardband.calibration.conformal import Conformal
 from guardband.calibration.counted import CountedSummary, Joined, Known, Remembered, summary_from
 from guardband.calibration.cut import MarginalCut, PacCut, SharedCut
+from guardband.calibration.each import EachConformal
 from guardband.calibration.group_ranks import GroupScores
 from guardband.calibration.grouped_cut import GroupedCut
+from guardband.calibration.joint import JointConformal
 from guardband.calibration.score import Additive, Scaled
 from guardband.calibration.sided import Sided
 from guardband.calibration.summary import Summary
@@ -38,6 +41,7 @@ def counted(rule, summary, groups=0):
         scores = summary.rows(name)
         return Remembered(GroupScores.of(scores, summary.rows("group")[:, None], groups) if groups else Joined(scores))
 
+    summary = Summary(summary.n, {}, tuple(map(rule.countable, summary.blocks)))
     names = [name for name in summary.blocks[0] if name.startswith("score")]
     return CountedSummary(summary.n, {}, (), {name: of(name) for name in names})
 
@@ -70,6 +74,28 @@ def test_each_side_is_counted_apart(options):
     assert found.promise == whole.promise
     for name, array in whole.arrays.items():
         np.testing.assert_array_equal(found.arrays[name], array)
+
+
+@pytest.mark.parametrize("cut", [MarginalCut(), PacCut()])
+@pytest.mark.parametrize("kind", [JointConformal, EachConformal])
+def test_several_targets_are_counted_by_their_largest_score_or_each_apart(kind, cut):
+    rng, (predicted, y, context) = np.random.default_rng(2), rows()
+    rule = kind("conf-nn", LEVELS, ("a", "b"), Scaled(), cut)
+    Y = np.stack([y, 2 * rng.standard_normal(N)], axis=1)
+    if kind is EachConformal:
+        Y[rng.random((N, 2)) < 0.2] = np.nan
+    summary = rule.summarise(PredictedSeveral((predicted, predicted)), Y, context)
+    own = counted(rule, summary)
+    rule.calibrate(own)  # whose answers are kept
+    for counts in (own, summary_from(own.to_arrays())):
+        for whole, found in (
+            (rule.calibrate(summary), rule.calibrate(counts)),
+            *((rule.target_found(j, summary), rule.target_found(j, counts)) for j in range(2)),
+        ):
+            assert found.promise == whole.promise
+            np.testing.assert_array_equal(found.arrays["threshold"], whole.arrays["threshold"])
+        assert rule.calibration_scores(counts) is None
+        assert rule.of_target(0).calibration_scores(rule.target_summary(0, counts)) is None
 
 
 def test_what_was_asked_for_is_known_after_the_scores_are_gone():

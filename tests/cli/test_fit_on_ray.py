@@ -14,7 +14,6 @@ def no_ray(monkeypatch):
     [
         (("--memory-limit", "2"), "--memory-limit is for a fit on Ray. Add --ray"),
         (("--checkpoints", "there"), "--checkpoints is for a fit on Ray. Add --ray"),
-        (("--ray", "local", "--target", "x"), "--ray fits one target"),
         (("--ray", "local", "--calibration", "cv+"), "Remove --calibration."),
         (("--ray", "local", "--weight", "x"), "--weight cannot be used with --ray"),
         (("--ray", "local", "--check", "0.2"), "--check cannot be used with --ray"),

@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from guardband.data.asking import added, in_passes, parts_of
 from guardband.data.group_labels import columns_of_labels
-from guardband.data.grouping import NONE, UNKNOWN, Grouping, group_columns, learn_groups
+from guardband.data.grouping import BINS, NONE, UNKNOWN, Grouping, asks_values, group_columns, group_values, grouping_of
 from guardband.data.table import read_table
 
 FRAME = pd.DataFrame(
@@ -18,6 +19,10 @@ FRAME = pd.DataFrame(
         "day": pd.to_datetime(["2024-01-01", "2024-01-02", None, "2024-01-01", "2024-01-02", "2024-01-01"]),
     }
 )
+
+
+def learn_groups(columns, by=None, *, bins=BINS, may_bin=True, **options):
+    return grouping_of(group_values(columns, by, bins=bins, may_bin=may_bin), by, **options)
 
 
 def learnt(*names, **options):
@@ -122,3 +127,27 @@ def test_columns_of_whole_numbers_are_found_by_their_names():
         groups.of_labels(frame.rename(columns={"b": "c"}), 500)
     with pytest.raises(ValueError, match=r"groups must have 2 column\(s\), as before, found 1"):
         groups.of_labels(frame[["a"]].to_numpy(), 500)
+
+
+def test_passes_over_parts_learn_the_groups_of_the_whole():
+    rng, n = np.random.default_rng(5), 900
+    frame = pd.DataFrame(
+        {
+            "many": np.where(rng.random(n) < 0.1, np.nan, rng.standard_normal(n).round(2)),
+            "few": rng.integers(0, 30, n).astype(float),
+            "letter": rng.choice(["u", "v", "w", None], n),
+            "flag": rng.random(n) < 0.5,
+            "day": np.datetime64("2024-01-01") + rng.integers(0, 400, n).astype("timedelta64[D]"),
+        }
+    )
+    columns = read_table(frame).columns
+    parts = [[own.take(some) for own in columns] for some in np.array_split(rng.permutation(n), 7)]
+
+    def over_all(questions):
+        return added(questions, [parts_of(questions, part) for part in parts])
+
+    askings = [(i, asks_values(own.name, own.kind, bins=4)) for i, own in enumerate(columns)]
+    found = in_passes(askings, over_all)
+    assert found == group_values(columns, bins=4)
+    assert [own.starts is None for own in found] == [False, True, True, True, False]
+    assert grouping_of(found, least=250).names == learn_groups(columns, bins=4, least=250).names

@@ -19,8 +19,11 @@ def prints(split, frame, y):
     return split.prints(read_table(frame), np.asarray(y))
 
 
-def test_the_split_and_the_order_depend_on_the_rows_alone():
+@pytest.mark.parametrize("several", [False, True])
+def test_the_split_and_the_order_depend_on_the_rows_alone(several):
     frame, y = rows()
+    if several:
+        y = np.stack([y, np.where(y > 1, np.nan, frame["x"])], axis=1)
     split, mixed = HashSplit(0, 0.25), np.random.default_rng(1).permutation(len(y))
     one = prints(split, frame, y)
     other = prints(split, frame.iloc[mixed][["who", "x"]], y[mixed])

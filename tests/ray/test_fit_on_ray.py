@@ -1,10 +1,11 @@
 """A fit on Ray is that of one machine on the same rows, and a fault costs time alone."""
 
+import copy
 import os
 import sys
 import warnings
 from dataclasses import astuple, replace
-from functools import partial
+from functools import partial, reduce
 
 import numpy as np
 import pyarrow as pa
@@ -13,8 +14,11 @@ import torch
 from pyarrow import parquet
 
 import guardband as gb
+from guardband.data.entities import entities_from
+from guardband.data.fingerprint import fingerprints
 from guardband.data.hash_split import HashSplit
 from guardband.data.labelled_rows import LabelledRows
+from guardband.data.reference import Reference
 from guardband.data.table import read_table
 from guardband.exceptions import MissingTargetWarning
 from guardband.experiments.reproduce.cells import Cell
@@ -23,11 +27,14 @@ from guardband.experiments.reproduce.run import run
 from guardband.experiments.reproduce.setting import CONF_NN, QREG_UN, Setting
 from guardband.learning.options import FitOptions
 from guardband.learning.training_rows import TrainingRows
-from guardband.ray.gathered import PRINT, Y, in_order
+from guardband.ray.calibrating import calibrate_on
+from guardband.ray.gathered import PRINT, Y, divided, in_order, joined
 from guardband.ray.learning_rows import LearningRows, features_in, kinds_in
 from guardband.ray.parallel import train_together
 from guardband.ray.pieces import Reader, source_of
+from guardband.ray.streams import StoppingRows, Tap, TrainingStream
 from guardband.ray.survey import count, survey
+from guardband.ray.training_entities import _of_piece, _together
 from ray_rows import QUICK, table
 
 pytestmark = [
@@ -167,7 +174,7 @@ def test_a_worker_that_dies_while_it_trains_copies_changes_nothing(tmp_path):
 
 def learning_rows(files):
     source = source_of(files)
-    features = features_in(source, "y", FEATURES, ())
+    features = features_in(source, ["y"], FEATURES, ())
     reader = Reader(kinds_in(source, features), "y", source.like)
     return source, LearningRows(reader, HashSplit(SEED, 0.25))
 
@@ -210,16 +217,137 @@ def test_rows_that_no_process_may_hold_train_on_all_workers_and_go_on_when_one_d
     assert widths[0] == pytest.approx(widths[1], rel=0.25)
 
 
+def trained_here(plan, workers, checkpoints):
+    """Train on one process what all workers train together: starting Ray Train takes half a minute."""
+    own, size = plan.stream, plan.job.recipe.batch_size
+    loader = TrainingStream(Tap(own, size), plan.batches, plan.copies, plan.job.device, plan.stops)
+    held_out = StoppingRows.of(own, plan.copies, 4 * size, plan.job.device) if plan.stops else None
+    return replace(plan.job, loader=loader, held_out=held_out).train()
+
+
+@pytest.fixture
+def streamed(files, monkeypatch):
+    """Return a function that fits rows that no process may hold."""
+    monkeypatch.setattr("guardband.ray.streamed.train_together", trained_here)
+
+    def fit(**options):
+        with pytest.warns(MissingTargetWarning, match=MISSING):
+            return gb.ray.fit(files, target="y", columns=FEATURES, memory_limit=1000, **(OPTIONS | options))
+
+    return fit
+
+
+@pytest.mark.parametrize("keep_scores", [100, 1 << 20])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"groups": "letter"},
+        {"groups": ["letter", "a"], "group_bins": 3, "guarantee": "pac"},
+        {"groups": "letter", "small_groups": "pool", "confidence_level": 0.995},
+    ],
+)
+def test_groups_of_rows_that_no_process_may_hold_are_those_of_one_machine(
+    options, keep_scores, streamed, parts, monkeypatch
+):
+    monkeypatch.setattr("guardband.ray.streamed.calibrate_on", partial(calibrate_on, keep_scores=keep_scores))
+    model = streamed(**options)
+    (X, y), held_out = (columns(part) for part in parts)
+    one = gb.IntervalRegressor(calibration_size=None, **(QUICK | options)).fit(X, y)
+    assert model.fitted_.grouping.columns == one.fitted_.grouping.columns
+    # The networks saw rows in another order: they are calibrated again on one machine.
+    again = copy.copy(model).calibrate(*held_out)
+    for name, array in again.calibration_.found.arrays.items():
+        np.testing.assert_array_equal(model.calibration_.found.arrays[name], array)
+    assert len(model.certificate_.promise.statements()) == len(one.fitted_.grouping.names)
+    for own, other in zip(
+        model.certificate_.promise.statements(), again.certificate_.promise.statements(), strict=True
+    ):
+        assert (own.name, own.promise) == (other.name, other.promise)
+
+
+@pytest.fixture(scope="module")
+def visits(tmp_path_factory):
+    """Return the pattern of files whose rows belong to 120 patients, each in several files, and the rows."""
+    rng = np.random.default_rng(3)
+    number = rng.integers(0, 120, N)
+    own = ROWS.append_column("patient", pa.array([f"p{i}" for i in number])).append_column("site", pa.array(number % 7))
+    pattern = write(tmp_path_factory.mktemp("visits") / "in", own.take(rng.permutation(N)), 3)
+    return pattern, own
+
+
+@pytest.mark.parametrize("keys", [("patient",), ("site", "patient")])
+def test_rows_that_no_process_may_hold_are_split_by_what_they_belong_to(keys, visits, monkeypatch):
+    pattern, own = visits
+    split, X, y = HashSplit(SEED, 0.25, keys), own.drop_columns(["y"]), own["y"].to_numpy()
+    (X, y), held_out = map(divided, in_order([joined(X, y, split.prints(read_table(X), y))], split))
+    one = gb.IntervalRegressor(calibration_size=None, split_by=list(keys), **QUICK).fit(X, y)
+    monkeypatch.setattr("guardband.ray.streamed.train_together", trained_here)
+    monkeypatch.setattr("guardband.ray.streamed._refuse", lambda *arguments: None)
+    monkeypatch.setattr(
+        "guardband.ray.streamed.calibrate_on", lambda model, *arguments: copy.copy(model).calibrate(*held_out)
+    )
+    model = gb.ray.fit(pattern, target="y", memory_limit=1000, split_by=list(keys), **OPTIONS)
+    fitted, wanted = model.fitted_, one.fitted_
+    np.testing.assert_array_equal(fitted.training_entities, wanted.training_entities)
+    np.testing.assert_array_equal(fitted.training_prints, np.sort(wanted.training_prints))
+    assert fitted.learned.encoder == wanted.learned.encoder
+    assert fitted.seen == wanted.seen
+    table = read_table(X)
+    prints, labels = fingerprints(table, y), entities_from(table, X, keys).labels
+    smallest = [np.flatnonzero(labels == each)[np.argmin(prints[labels == each])] for each in np.unique(labels)]
+    assert fitted.reference == Reference.learn(table.take(np.array(smallest)), y[smallest])
+    assert len(fitted.calibration_entities) + len(fitted.training_entities) == 120
+    assert not np.isin(fitted.calibration_entities, fitted.training_entities).any()
+    assert "Rows were split by a hash of " + ", ".join(keys) in str(model.certificate_)
+    assert "did not look for rows that depend" not in str(model.certificate_)
+
+
+def test_entities_do_not_depend_on_how_rows_are_divided_and_many_are_sampled(visits, monkeypatch):
+    pattern, _ = visits
+    source = source_of(pattern)
+    reader = Reader(kinds_in(source, ["a", "patient"]), "y", source.like)
+    rows, pieces = LearningRows(reader, HashSplit(SEED, 0.25, ("patient",))), list(source.parts)
+
+    def learnt(pieces):
+        found = [own for own in (_of_piece(rows, piece) for piece in pieces) if own is not None]
+        return reduce(_together, found)
+
+    one, other = learnt(pieces), learnt(pieces[::-1])
+    monkeypatch.setattr("guardband.ray.training_entities.MOST_LABELS", 50)
+    monkeypatch.setattr("guardband.ray.training_entities.MOST_ROWS", 20)
+    few = learnt(pieces)
+    assert (one.are_all, few.are_all) == (True, False)
+    np.testing.assert_array_equal(few.labels, one.labels[:50])
+    for found, wanted in ((other, one), (few, replace(one, X=one.X[:20], y=one.y[:20], prints=one.prints[:20]))):
+        np.testing.assert_array_equal(found.prints, wanted.prints)
+        np.testing.assert_array_equal(found.y, wanted.y)
+        assert found.X["patient"].to_pylist() == wanted.X["patient"].to_pylist()
+    assert len(set(one.X["patient"].to_pylist())) == len(one.labels) == len(one.y)
+
+
+def test_rows_that_do_not_say_what_they_belong_to_are_refused(visits, monkeypatch, tmp_path):
+    _, own = visits
+    gone = own.set_column(
+        own.column_names.index("patient"), "patient", pa.array([None, *own["patient"].to_pylist()[1:]])
+    )
+    pattern = write(tmp_path / "in", gone, 2)
+    monkeypatch.setattr("guardband.ray.streamed._refuse", lambda *arguments: None)
+    with pytest.raises(ValueError, match=r"rows 1 to 750 of .*0\.parquet have no value of 'patient'"):
+        gb.ray.fit(pattern, target="y", memory_limit=1000, split_by="patient", **OPTIONS)
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
         ({"calibration": "cv+"}, "calibration='cv\\+' cannot be used on Ray. Cross-validation is for small"),
-        ({"targets": "joint"}, "Several targets are fitted without Ray"),
         ({"calibration_size": 100}, "calibration_size must be a share"),
         ({"split_by": len}, "must name columns"),
         ({"drop": ["nothing"]}, "There is no column 'nothing'"),
         ({"memory_limit": 0}, "memory_limit must be a number of bytes"),
-        ({"memory_limit": 9, "groups": "letter"}, "Groups need all rows in one process"),
+        ({"groups": "town"}, "groups names 'town', which is not among the columns"),
+        ({"memory_limit": 9, "groups": "auto"}, "To look for groups, guardband needs all rows in one process"),
+        ({"memory_limit": 9, "groups": len}, "Groups by a function need all rows in one process"),
+        ({"memory_limit": 9, "split_by": "letter"}, "Rows that belong together need all rows in one process"),
         ({"memory_limit": 9, "preset": 60}, "A time limit needs all rows in one process"),
     ],
 )

@@ -127,10 +127,7 @@ class Evidence:
         ends = target.to_units(*calibrated.ends(predicted, context))
         prints = fingerprints(table, response)
         used = fitted.used_prints
-        overlap = count_overlap if not isinstance(calibrated.summary, CountedSummary) else overlap_with_sample
-        twins = count_overlap(prints, fitted.training_prints), overlap(prints, fitted.calibration_prints)
-        # Of rows that were only counted there is a sample of fingerprints.
-        used_before = count_overlap(prints, used) if overlap is count_overlap else max(twins)
+        twins, used_before = found_among(prints, fitted, calibrated.summary)
         is_sample = isinstance(calibrated.summary, CountedSummary)
         seen, known = _seen(together, fitted, is_sample), fitted.training_entities
         dates = [c.name for c in (*table.columns, columns[1]) if c is not None and c.numbers_are == "date"]
@@ -306,6 +303,17 @@ class Evidence:
         ends = self._calibrated.at(list(levels), None).ends(predicted, context)
         lower, _, upper = self._target.to_units(*ends)
         return lower, upper
+
+
+def found_among(prints: Prints, fitted: UsedRows, summary: Summary) -> tuple[tuple[int, int], int]:
+    """Return how many rows are among those that trained, among those that calibrated, and among either."""
+    training = count_overlap(prints, fitted.training_prints)
+    if not isinstance(summary, CountedSummary):
+        own = training, count_overlap(prints, fitted.calibration_prints)
+        return own, count_overlap(prints, fitted.used_prints)
+    # Of rows that were only counted there is a sample of fingerprints.
+    own = training, overlap_with_sample(prints, fitted.calibration_prints)
+    return own, max(own)
 
 
 def scores_of(target: Target, y: Array, score_at: ScoreAt) -> Array | None:

@@ -10,17 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guardband.audit.audit import Audit, audit
-from guardband.audit.evidence import Evidence
+from guardband.audit.evidence import Evidence, found_among
 from guardband.audit.guarded import Guarded
 from guardband.audit.target_view import TargetView, of_rows
 from guardband.audit.verdict import Counted, Reason, Verdict, VerdictKind, used_before, verdict_on, verdict_on_all
 from guardband.bands.boxes import Boxes
 from guardband.bands.certificate import Certificate
-from guardband.bands.promise import Part
+from guardband.bands.promise import Part, Promise
 from guardband.data.entities import Entities
-from guardband.data.fingerprint import Twins, count_overlap, fingerprints
+from guardband.data.fingerprint import Twins, fingerprints
 from guardband.data.several_targets import key_of, read_targets
-from guardband.data.table import take_rows
+from guardband.data.table import Table, take_rows
 from guardband.words import level_name, percent, plain
 
 Rows = NDArray[np.intp]
@@ -89,23 +89,26 @@ class SeveralEvidence:
             each.append(Evidence.of(TargetView(model, j), take_rows(X, own), values[own, j], **sides))
         complete = rows[known[rows].all(axis=1)]
         table = model.read_rows(take_rows(X, complete))
-        calibrated = model.calibration_
-        predicted, _ = model.outputs(take_rows(X, complete), table)
-        ends = model.target_.to_units(*calibrated.ends(predicted, table.context))
-        boxes: Any = calibrated.intervals(ends)
-        prints = fingerprints(table, key[complete])
-        used = np.concatenate([fitted.training_prints, fitted.calibration_prints])
+        boxes, prints = boxes_of_rows(model, take_rows(X, complete), table), fingerprints(table, key[complete])
+        used, (_, used_before) = fitted.used_prints, found_among(prints, fitted, model.calibration_.summary)
         return cls(
             names,
             tuple(replace(own, response=name) for own, name in zip(each, names, strict=True)),
             boxes.contains(values[complete]).reshape(len(complete), -1),
             boxes,
-            calibrated.certificate,
+            model.calibration_.certificate,
             drawn_from,
-            max(count_overlap(prints, used), seen),
+            max(used_before, seen),
             Twins.among(used, by_chance=together is None and fitted.training_entities is None).most(len(prints)),
             fitted.doubts,
         )
+
+
+def boxes_of_rows(model: Guarded, X: Any, table: Table) -> Boxes:
+    """Return the boxes of rows, as they were given and as the model reads them."""
+    calibrated, (predicted, _) = model.calibration_, model.outputs(X, table)
+    boxes: Any = calibrated.intervals(model.target_.to_units(*calibrated.ends(predicted, table.context)))
+    return cast(Boxes, boxes)
 
 
 @dataclass(frozen=True)
@@ -222,28 +225,46 @@ def audit_several(evidence: SeveralEvidence, significance: float = 0.01) -> Seve
     """
     if not 0 < significance < 1:
         raise ValueError(f"significance must lie strictly between 0 and 1, found {significance}.")
-    promise, n = evidence.certificate.promise, evidence.n
+    promise = evidence.certificate.promise
+    share = share_of_each(promise, evidence.names, significance)
+    targets = tuple(audit(own, share) for own in evidence.targets)
+    used = used_before(evidence)  # type: ignore[arg-type]  # which asks for what both kinds have
+    return judged_several(
+        promise, evidence.names, targets, evidence.n, evidence.inside.sum(axis=0), used, evidence.doubts, significance
+    )
+
+
+def share_of_each(promise: Promise, names: Sequence[str], significance: float) -> float:
+    """Return the significance at which each target is tested: they share it if each has a promise of its own."""
+    return significance / len(names) if promise.is_of_each_target else significance
+
+
+def judged_several(
+    promise: Promise,
+    names: tuple[str, ...],
+    targets: tuple[Audit, ...],
+    n: int,
+    inside: NDArray[np.int64],
+    used: Verdict | None,
+    doubts: tuple[str, ...],
+    significance: float,
+) -> SeveralAudit:
+    """Return what counts say: ``inside`` of the ``n`` rows with all targets, ``(L,)``, and the audit of each target."""
     is_each = promise.is_of_each_target
     expectations = promise.expectations()
-    if is_each:
-        share = significance / len(evidence.names)
-        targets = tuple(audit(own, share) for own in evidence.targets)
-    else:
-        targets = tuple(audit(own, significance) for own in evidence.targets)
     among = len(expectations)
     counted = [
-        Counted(Part(promise), i, own, int(evidence.inside[:, i].sum()), n, significance / among, among)
+        Counted(Part(promise), i, own, int(inside[i]), n, significance / among, among)
         for i, own in enumerate(expectations)
     ]
-    used = used_before(evidence)  # type: ignore[arg-type]  # which asks for what both kinds have
     if used is not None:
         verdict = used
     elif is_each:
-        verdict = _of_each(evidence.names, targets)
+        verdict = _of_each(names, targets)
     elif not n:
         verdict = Verdict("cannot judge", "Cannot judge: no row has all targets. Bring rows that do.", "few test rows")
     else:
-        verdict = verdict_on_all(verdict_on(own, evidence.doubts) for own in counted)
+        verdict = verdict_on_all(verdict_on(own, doubts) for own in counted)
     p_values = [1.0 if is_each else own.p_value for own in counted]
     p_value = min(1.0, min(p_values) * among)
     if is_each:
@@ -253,7 +274,7 @@ def audit_several(evidence: SeveralEvidence, significance: float = 0.01) -> Seve
         verdict.sentence,
         p_value,
         significance,
-        evidence.names,
+        names,
         tuple(_level(own, p, is_each) for own, p in zip(counted, p_values, strict=True)),
         targets,
         verdict.reason,

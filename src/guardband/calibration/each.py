@@ -10,9 +10,10 @@ import numpy as np
 
 from guardband.bands.each_promise import EachPromise
 from guardband.calibration.conformal import Conformal
+from guardband.calibration.counted import CountedSummary
 from guardband.calibration.rule import Calibration, Remark
 from guardband.calibration.several import EACH, SeveralRule
-from guardband.calibration.summary import Array, Summary
+from guardband.calibration.summary import Array, Arrays, Summary
 
 
 @dataclass(frozen=True)
@@ -25,9 +26,16 @@ class EachConformal(SeveralRule):
 
     def target_summary(self, j: int, summary: Summary) -> Summary:
         """Return the scores of one target, of the rows in which it is known."""
+        if isinstance(summary, CountedSummary):
+            own = summary.counted[f"score_{j}"]
+            return CountedSummary(int(own.number[0]), {}, (), {"score": own})
         scores: Array = summary.rows(EACH)[:, j]
         known = ~np.isnan(scores)
         return Summary(int(known.sum()), {}, ({"score": scores[known]} | self._kept(summary, known),))
+
+    def countable(self, block: Arrays) -> Arrays:
+        """Return the scores of each target, of the rows in which it is known."""
+        return {f"score_{j}": own[~np.isnan(own)] for j, own in enumerate(block[EACH].T)}
 
     def target_found(self, j: int, summary: Summary) -> Calibration:
         """Return the thresholds and the promise of one target."""

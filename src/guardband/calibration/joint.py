@@ -15,11 +15,12 @@ import numpy as np
 from guardband.bands.predicted import Context, Predicted
 from guardband.bands.rank_promise import RankPromise
 from guardband.calibration.conformal import Conformal
+from guardband.calibration.counted import CountedSummary
 from guardband.calibration.cut import RankCut
 from guardband.calibration.rule import Calibration
 from guardband.calibration.score import Score
 from guardband.calibration.several import EACH, SeveralRule
-from guardband.calibration.summary import Array, Summary
+from guardband.calibration.summary import Array, Arrays, Summary
 from guardband.data.entities import Entities
 
 
@@ -68,8 +69,10 @@ class InUnits(Score):
 class TargetOfJoint(Conformal):
     """The rule of one target, calibrated by the largest score of each row."""
 
-    def calibration_scores(self, summary: Summary) -> Array:
-        """Return the target's own scores: with these new rows are compared."""
+    def calibration_scores(self, summary: Summary) -> Array | None:
+        """Return the target's own scores: with these new rows are compared. None if rows were only counted."""
+        if isinstance(summary, CountedSummary):
+            return None
         own: Array = summary.rows("own")
         if "entity" not in self.uses:
             return own
@@ -108,8 +111,14 @@ class JointConformal(SeveralRule):
 
     def target_summary(self, j: int, summary: Summary) -> Summary:
         """Return the largest score of each row, and the target's own."""
+        if isinstance(summary, CountedSummary):
+            return summary
         each: Array = summary.rows(EACH)
         return Summary(summary.n, {}, ({"score": each.max(axis=1), "own": each[:, j]} | self._kept(summary),))
+
+    def countable(self, block: Arrays) -> Arrays:
+        """Return the largest score of each row."""
+        return {"score": block[EACH].max(axis=1)}
 
     def target_found(self, j: int, summary: Summary) -> Calibration:
         """Return the thresholds, and that the target alone is inside at least as often as all of them."""
@@ -122,7 +131,7 @@ class JointConformal(SeveralRule):
 
     def calibrate(self, summary: Summary) -> Calibration:
         """Return the thresholds, and what is promised of all targets at once."""
-        if np.isnan(summary.rows(EACH)).any():
+        if not isinstance(summary, CountedSummary) and np.isnan(summary.rows(EACH)).any():
             raise ValueError('targets="joint" needs all targets of every calibration row. Leave out the other rows.')
         found = self.of_target(0).calibrate(self.target_summary(0, summary))
         return replace(found, promise=cast(RankPromise, found.promise).of_targets(len(self.targets)))

@@ -13,7 +13,7 @@ from guardband.bands.levels import Levels
 from guardband.bands.predicted import Context, Predicted, PredictedInterval
 from guardband.bands.promise import NoPromise, Promise
 from guardband.bands.risk import Risk
-from guardband.calibration.summary import Array, Summary
+from guardband.calibration.summary import Array, Arrays, Summary
 from guardband.exceptions import InsufficientCalibrationWarning
 
 Ends = tuple[Any, Any, Any]
@@ -277,6 +277,16 @@ class Rule(ABC):
             What was kept of the calibration rows.
         """
         return None
+
+    def countable(self, block: Arrays) -> Arrays:
+        """Return what is kept of some rows as it can be counted: each score under a name that begins with "score".
+
+        Parameters
+        ----------
+        block : dict of arrays
+            What the rule keeps of some rows.
+        """
+        return block
 
     def check(self, predicted: Predicted, context: Context, is_new: bool = False) -> None:
         """Raise if the rule cannot use what was predicted, or not what is known of the rows.

@@ -211,9 +211,8 @@ def fit(
             **{
                 "--report-by": report_by, "--time": time, "--weight": weight, "--sheet": sheet, "--folds": folds,
                 "--for-target": for_target, "--split-by-time": split_by_time, "--check": check, "--report": report,
-                "--title": title, "--author": author, "--unit": unit, "--each-target": each_target,
+                "--title": title, "--author": author, "--unit": unit,
             },
-            several=len(target) > 1,
             crossed=calibration != "split",
         )  # fmt: skip
     page = None if no_report or ray is not None else report or output.parent / f"{output.stem}.html"
@@ -259,7 +258,7 @@ def fit(
         model.split_by = split_by or ([] if independent_rows else None)
         groups = groups_in(group or [], open_tables(paths[:1]).names)
         model.groups = groups.by
-        fit_on_ray(model, paths, target[0], drop or [], ray, memory, checkpoints, output, speaker)
+        fit_on_ray(model, paths, target, drop or [], ray, memory, checkpoints, output, speaker)
         return
     disk = open_tables(paths, sheet)
     dropped, keys = columns_in(drop or [], disk.names), columns_in(split_by or [], disk.names)

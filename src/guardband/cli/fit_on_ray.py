@@ -13,10 +13,8 @@ if TYPE_CHECKING:
 GIB = 2**30
 
 
-def refuse_on_ray(*, several: bool, crossed: bool, **given: Any) -> None:
+def refuse_on_ray(*, crossed: bool, **given: Any) -> None:
     """Raise if something is asked for that a fit on Ray has no way to do."""
-    if several:
-        raise ValueError("--ray fits one target. Name one, or fit several without --ray.")
     if crossed:
         raise ValueError("--ray calibrates on rows that it holds out. Remove --calibration.")
     for option, value in given.items():
@@ -27,7 +25,7 @@ def refuse_on_ray(*, several: bool, crossed: bool, **given: Any) -> None:
 def fit_on_ray(
     model: IntervalRegressor,
     paths: list[str],
-    target: str,
+    target: list[str],
     drop: list[str],
     address: str,
     memory: float | None,
@@ -43,7 +41,8 @@ def fit_on_ray(
     params = {name: value for name, value in given.items() if value != default[name] and name != "verbose"}
     with speaker.doing("Starting Ray"), connected(address), speaker.doing(f"Training on {len(paths):,} files"):
         limit = None if memory is None else max(1, int(memory * GIB))
-        fitted = fit(paths, target=target, drop=drop, memory_limit=limit, checkpoints=checkpoints, **params)
+        named = target if len(target) > 1 else target[0]
+        fitted = fit(paths, target=named, drop=drop, memory_limit=limit, checkpoints=checkpoints, **params)
     fitted.save(output)
     speaker.tell(str(fitted.certificate_))
     speaker.tell(f"\nModel: {output}")
@@ -51,7 +50,7 @@ def fit_on_ray(
     speaker.tell_json(
         {
             "model": str(output),
-            "target": target,
+            "target": target if len(target) > 1 else target[0],
             "features": [str(name) for name in fitted.feature_names_in_],
             "certificate": fitted.certificate_.to_dict(),
             "certificate_in_words": str(fitted.certificate_),

@@ -32,13 +32,7 @@ def read_judged(
     with speaker.loading(f"Loading {model_path}"):
         model = load_for_tables(model_path, device)
     inputs = Inputs.of(model, disk)
-    several = model.calibration_.rule.target_names
-    if several:
-        if target is not None:
-            raise ValueError(f"{model_path} predicts {listed(several)}. Remove --target.")
-        for name in several:
-            need_column(name, disk.names, "the model's targets", disk.label)
-    own = several[0] if several else target_of(model_path, target, list(inputs.kinds), disk.names)
+    own, *others = judged_targets(model, model_path, target, disk, inputs)
     need_roles(own, ((report_by, "--report-by"), (time, "--time")), disk.names, disk.label)
     fixed = model.belonging.keys
     keys = fixed or tuple(columns_in(split_by, disk.names))
@@ -53,6 +47,20 @@ def read_judged(
         time=time,
         split_by=keys,
         kinds=inputs.kinds,
-        others=several[1:],
+        others=others,
     )
     return model, rows
+
+
+def judged_targets(
+    model: Model, model_path: AnyPath, target: str | None, disk: DiskTable, inputs: Inputs
+) -> tuple[str, ...]:
+    """Return the columns of a table that hold true values of a model's targets; ``target`` is the one that is named."""
+    several = model.calibration_.rule.target_names
+    if not several:
+        return (target_of(model_path, target, list(inputs.kinds), disk.names),)
+    if target is not None:
+        raise ValueError(f"{model_path} predicts {listed(several)}. Remove --target.")
+    for name in several:
+        need_column(name, disk.names, "the model's targets", disk.label)
+    return several

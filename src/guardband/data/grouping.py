@@ -6,9 +6,8 @@ rows, or from the labels that the user brings.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -16,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guardband.bands.numbered_groups import NumberedGroups
+from guardband.data.asking import AskCategories, AskDistinct, Asking, AskRanks, AskSpread, answered
 from guardband.data.group_labels import columns_of_labels, numbered_labels, unnamed_columns
 from guardband.data.group_sets import MOST_GROUPS, codes_of, flags_of, sets_of
 from guardband.data.kinds import Kind
@@ -206,27 +206,50 @@ class Grouping:
         return self.of(_labelled_by(self.by, X, n_rows))
 
 
-def learn_groups(
-    columns: Sequence[Column],
-    by: GroupsBy | None = None,
-    *,
-    bins: int = BINS,
-    missing: bool = False,
-    least: int = 0,
-    may_bin: bool = True,
-) -> Grouping:
-    """Return the groups that columns of training rows name; those with fewer rows than ``least`` are pooled.
+@dataclass(frozen=True)
+class GroupValues:
+    """What the rows of a column say of its groups: how often each value occurs, or where ranges of numbers begin.
+
+    Of ``members`` only rows that are true belong to a group.
+    """
+
+    name: str
+    kind: Kind
+    counts: Mapping[str | float, int] = field(default_factory=dict)
+    starts: tuple[float, ...] | None = None
+    members: bool = False
+
+    def column(self, missing: bool, least: int) -> GroupColumn:
+        """Return the groups; values with fewer rows than ``least`` are pooled."""
+        if self.members:
+            return GroupColumn(self.name, "boolean", (1.0,), members=True)
+        if self.starts is not None:
+            return GroupColumn(self.name, self.kind, self.starts, True, has_missing=missing)
+        kept = tuple(sorted(value for value, count in self.counts.items() if count >= least))
+        return GroupColumn(self.name, self.kind, kept, has_pool=len(kept) < len(self.counts), has_missing=missing)
+
+
+def group_values(
+    columns: Sequence[Column], by: GroupsBy | None = None, *, bins: int = BINS, may_bin: bool = True
+) -> list[GroupValues]:
+    """Return what columns of training rows say of groups.
 
     Of several columns of truth that a user brings, each is one group, to which the rows belong that are true. Ranges of
     numbers need training rows: labels of calibration rows alone may not fix them (``may_bin``).
     """
-    members = (by is None or callable(by)) and len(columns) > 1 and all(c.kind == "boolean" for c in columns)
-    if members:
-        return Grouping(tuple(GroupColumn(column.name, "boolean", (1.0,), members=True) for column in columns), by)
-    every = [_learn(column, bins, missing, least, may_bin) for column in columns]
+    if (by is None or callable(by)) and len(columns) > 1 and all(c.kind == "boolean" for c in columns):
+        return [GroupValues(column.name, "boolean", members=True) for column in columns]
+    return [answered(asks_values(c.name, c.kind, bins=bins, may_bin=may_bin), c) for c in columns]
+
+
+def grouping_of(
+    values: Sequence[GroupValues], by: GroupsBy | None = None, *, missing: bool = False, least: int = 0
+) -> Grouping:
+    """Return the groups that training rows name; those with fewer rows than ``least`` are pooled."""
+    every = tuple(own.column(missing, least) for own in values)
     if not sum(len(column.labels) for column in every):
         raise ValueError("groups names no group at all: every value is missing. Name another column.")
-    return Grouping(tuple(every), by)
+    return Grouping(every, by)
 
 
 def group_columns(by: GroupsBy, table: Table, X: Any) -> list[Column]:
@@ -268,29 +291,19 @@ def group_names(by: Any) -> list[str]:
     return names
 
 
-def _learn(column: Column, bins: int, missing: bool, least: int, may_bin: bool) -> GroupColumn:
-    kind = column.kind
+def asks_values(name: str, kind: Kind, *, bins: int = BINS, may_bin: bool = True) -> Asking[GroupValues]:
+    """Learn what the values of a column say of its groups; ``may_bin`` says whether numbers may be put into ranges."""
     if kind == "category":
-        counts: Counter[Any] = Counter(cell for cell in categories_from(column) if cell is not None)
-    else:
-        numbers = numbers_from(column, kind)
-        present = numbers[~np.isnan(numbers)]
-        distinct, times = np.unique(present, return_counts=True)
-        if len(distinct) > MOST_VALUES:
-            return GroupColumn(
-                column.name, kind, _starts(column.name, present, bins, may_bin), True, has_missing=missing
-            )
-        counts = Counter(dict(zip(distinct.tolist(), times.tolist(), strict=True)))
-    kept = sorted(value for value, count in counts.items() if count >= least)
-    return GroupColumn(column.name, kind, tuple(kept), has_pool=len(kept) < len(counts), has_missing=missing)
-
-
-def _starts(name: str, numbers: NDArray[np.float64], bins: int, may_bin: bool) -> tuple[float, ...]:
-    """Return where ranges of about equal count begin."""
+        categories = yield AskCategories()
+        return GroupValues(name, kind, {value: count for value, count in categories.items() if value is not None})
+    (distinct, times), are_all = yield AskDistinct(MOST_VALUES)
+    if are_all:
+        return GroupValues(name, kind, dict(zip(distinct.tolist(), times.tolist(), strict=True)))
     if not may_bin:
         raise ValueError(
             f"The groups of {name} are more than {MOST_VALUES} different numbers. Pass training rows too, which fix "
             "ranges before calibration (on the command line --training TABLE), or bring labels of ranges."
         )
-    cuts = np.sort(numbers)[(np.arange(bins) * len(numbers)) // bins]
-    return tuple(np.unique(cuts).tolist())
+    spread = yield AskSpread()
+    cuts = yield AskRanks(tuple(((np.arange(bins) * spread.values) // bins).tolist()), spread)
+    return GroupValues(name, kind, starts=tuple(np.unique(cuts).tolist()))

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guardband.data.fingerprint import Prints, column_prints, mix, with_target
+from guardband.data.several_targets import key_of
 from guardband.data.table import Table
 
 PART, ORDER, FOLD = 1, 2, 3
@@ -34,13 +35,15 @@ class HashSplit:
     keys: tuple[str, ...] = ()
 
     def prints(self, table: Table, y: NDArray[np.float64]) -> Prints:
-        """Return what the place of each row depends on, ``(n,)``."""
+        """Return what the place of each row depends on, ``(n,)``; y is ``(n,)``, or ``(n, q)`` of several targets."""
         columns = {column.name: column for column in table.columns}
         names: Sequence[str] = sorted(self.keys or columns)
         prints = np.zeros(table.n_rows, dtype=np.uint64)
         for name in names:
             prints = mix(prints, column_prints(columns[name]))
-        return prints if self.keys else with_target(prints, y)
+        if self.keys:
+            return prints
+        return with_target(prints, y if y.ndim == 1 else key_of(y))
 
     def calibrates(self, prints: Prints) -> NDArray[np.bool_]:
         """Return which rows calibrate, ``(n,)``."""
@@ -48,7 +51,7 @@ class HashSplit:
 
     def order(self, prints: Prints, y: NDArray[np.float64]) -> NDArray[np.intp]:
         """Return an order of rows that does not depend on the one in which they came."""
-        return np.lexsort((y, prints, self._hashed(prints, ORDER)))
+        return np.lexsort((*np.atleast_2d(y.T), prints, self._hashed(prints, ORDER)))
 
     def folds(self, prints: Prints, folds: int) -> NDArray[np.intp]:
         """Return the fold of each row, from 0 on."""

@@ -95,7 +95,7 @@ class SeveralTargets(Target):
         for j, (own, column) in enumerate(self._columns(y)):
             known = np.flatnonzero(~np.isnan(column))
             if len(known):
-                with _named(self.names[j]), rows_known_as(known_as(known)):
+                with named(self.names[j]), rows_known_as(known_as(known)):
                     out[known, j] = change(own, column[known])
         return out
 
@@ -105,7 +105,7 @@ class SeveralTargets(Target):
             known = np.flatnonzero(~np.isnan(column))
             if not len(known):
                 raise ValueError(f"The target {self.names[j]!r} is missing in every row. Fill it in, or leave it out.")
-            with _named(self.names[j]), rows_known_as(known_as(known)):
+            with named(self.names[j]), rows_known_as(known_as(known)):
                 changed[j] = change(own, column[known])
         return replace(self, each=tuple(changed))._scaled()
 
@@ -146,7 +146,7 @@ def read_targets(y: Any, n_rows: int, names: Sequence[str] = ()) -> tuple[Array,
         raise ValueError(f"y must have the {len(own)} targets {listed(own)}, found {len(columns)} columns.")
     values = []
     for name, column in zip(own, columns, strict=True):
-        with _named(name):
+        with named(name):
             values.append(read_target(column, n_rows, may_miss=True))
     return np.stack(values, axis=1), own
 
@@ -179,15 +179,21 @@ def without_absurd(
     for j, name in enumerate(targets.names):
         known = np.flatnonzero(~np.isnan(work[:, j]))
         wrong = np.flatnonzero(absurd(work[known, j]))
-        with _named(name):
+        with named(name):
             warn_of_absurd(y[known, j], wrong, rows[known], trains)
         y[known[wrong], j] = np.nan
     return y, np.asarray(np.isnan(y).all(axis=1))
 
 
 @contextmanager
-def _named(name: str) -> Iterator[None]:
-    """Let errors and warnings say which target they are about."""
+def named(name: str) -> Iterator[None]:
+    """Let errors and warnings say which target they are about.
+
+    Parameters
+    ----------
+    name : str
+        The target.
+    """
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
         try:

@@ -181,5 +181,10 @@ def complete_rows(rows: LabelledRows, notes: tuple[str, ...]) -> tuple[LabelledR
         raise ValueError(
             'No calibration row has all targets, which targets="joint" needs. Fill them in, or use targets="each".'
         )
-    words = f"{left_out:,} of {rows.n:,} calibration rows lack a target and are left out of the calibration."
-    return rows.take(complete), (*notes, f"{words} {MISSING_AT_RANDOM}")
+    return rows.take(complete), (*notes, lacking_in_words(left_out, rows.n))
+
+
+def lacking_in_words(left_out: int, n: int) -> str:
+    """Return that some of n calibration rows lack one of several targets."""
+    words = f"{left_out:,} of {n:,} calibration rows lack a target and are left out of the calibration."
+    return f"{words} {MISSING_AT_RANDOM}"

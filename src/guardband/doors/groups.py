@@ -8,7 +8,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from guardband.calibration.rule import Rule
-from guardband.data.grouping import BINS, Grouping, GroupsBy, SmallGroups, group_names, learn_groups
+from guardband.data.grouping import (
+    BINS,
+    Grouping,
+    GroupsBy,
+    GroupValues,
+    SmallGroups,
+    group_names,
+    group_values,
+    grouping_of,
+)
 from guardband.data.table import Column, Table
 from guardband.data.tree_groups import AUTO, TreeGroups
 from guardband.learning.found_groups import MOST_GROUPS, found_groups
@@ -62,18 +71,28 @@ class GroupOptions:
         are_training_rows: bool = True,
     ) -> Grouping:
         """Return the groups that columns name; of calibration rows alone they may not be pooled or put into ranges."""
-        learnt = learn_groups(columns, by, bins=self.bins, missing=self.missing, may_bin=are_training_rows)
-        if self.small == "inf" or all(own.members or own.is_range for own in learnt.columns):
-            return learnt
-        if not are_training_rows:
+        values = group_values(columns, by, bins=self.bins, may_bin=are_training_rows)
+        if self.pools(values) and not are_training_rows:
             raise ValueError(
                 'small_groups="pool" needs the counts of training rows: those of calibration rows would break the '
                 "promise. Pass training rows too, or pool small groups yourself."
             )
-        n = len(columns[0].values)
+        return self.learn_from(rule, values, by, len(columns[0].values), n_calibration)
+
+    def pools(self, values: Sequence[GroupValues]) -> bool:
+        """Return whether small groups are pooled, if there are any."""
+        return self.small == "pool" and not all(own.members or own.starts is not None for own in values)
+
+    def learn_from(
+        self, rule: Rule, values: Sequence[GroupValues], by: GroupsBy | None, n: int, n_calibration: int | None = None
+    ) -> Grouping:
+        """Return the groups that the values of n training rows name."""
+        learnt = grouping_of(values, by, missing=self.missing)
+        if not self.pools(values):
+            return learnt
         share = (n_calibration or max(1, n // FEW_TRAINING_ROWS)) / n
         least = math.ceil(rows_to_expect(rule.rows_for_a_group(len(learnt.names))) / share)
-        return learn_groups(columns, by, bins=self.bins, missing=self.missing, least=least)
+        return grouping_of(values, by, missing=self.missing, least=least)
 
 
 def request_of(arguments: Mapping[str, Any]) -> Request:

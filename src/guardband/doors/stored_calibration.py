@@ -53,7 +53,8 @@ def restored_calibration(
     unit = None if entries["unit"] is None else Unit(**entries["unit"])
     rule = rule if unit is None else rule.for_entities() or rule
     if isinstance(summary, CountedSummary):  # which keeps the fingerprints of a few of its rows
-        check_counted(summary, like_predicted(rule, like))
+        kept = like_predicted(rule, like)
+        check_counted(summary, replace(kept, blocks=tuple(map(rule.countable, kept.blocks))))
         n_rows = summary.n if unit is None else unit.n_rows
         if n_rows < summary.n:
             raise ValueError("its number of calibration rows does not fit")

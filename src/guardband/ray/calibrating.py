@@ -14,6 +14,7 @@ from guardband.calibration.calibrated import Unit
 from guardband.calibration.conformal import Conformal
 from guardband.calibration.counted import Counted, CountedSummary, Remembered, RememberedAt
 from guardband.calibration.rejection_cut import RejectionCut, refuse_larger, seed_of
+from guardband.calibration.rule import Rule
 from guardband.calibration.summary import Array, Summary
 from guardband.calibration.weighted_cut import NO_WEIGHT, WeightedCut
 from guardband.calibration.weighted_search import FEW, WeightTotals
@@ -22,6 +23,7 @@ from guardband.data.entities import seed_of as seed_of_entities
 from guardband.data.fingerprint import Prints, Twins, count_overlap, repeats_in_words, smallest_prints
 from guardband.data.labelled_rows import warn_of_missing
 from guardband.doors.bands import BandCalibrator
+from guardband.doors.fitted import lacking_in_words
 from guardband.doors.table_model import TableModel
 from guardband.doors.weights import Weighting
 from guardband.exceptions import OverlapError, RepeatedRowsWarning, warn
@@ -67,8 +69,10 @@ class Told:
         How many rows have no true value.
     known : int
         How many rows also occur among the training rows.
-    is_whole : bool
-        Whether all true values are whole numbers.
+    is_whole : tuple of bool
+        Whether all true values of each target are whole numbers.
+    lacking : int
+        How many other rows lack one of several targets, and cannot calibrate.
     smallest : array
         The smallest of the rows' fingerprints.
     weights : WeightTotals or None
@@ -83,7 +87,8 @@ class Told:
     totals: dict[str, Array]
     missing: int
     known: int
-    is_whole: bool
+    is_whole: tuple[bool, ...]
+    lacking: int
     smallest: Prints
     weights: WeightTotals | None = None
     seed: int = 0
@@ -93,7 +98,7 @@ def calibrate(
     model: Any,
     data: str | Sequence[str] | Files | Dataset,
     *,
-    target: str,
+    target: str | Sequence[str],
     weights: str | Callable[[Any], Any] | None = None,
     max_weight: float | None = None,
     split_by: str | Sequence[str] | None = None,
@@ -111,8 +116,8 @@ def calibrate(
         not change.
     data : str, sequence of str or ray.data.Dataset
         Paths or patterns such as ``"in/*.parquet"`` of calibration rows that did not train the model, or a dataset.
-    target : str
-        The column of true values. Rows without one are left out.
+    target : str or sequence of str
+        The column of true values, or of several targets their columns. Rows without one are left out.
     weights : str or function, default None
         The column that says how much likelier each row is among the rows to predict than among the calibration rows, up
         to a factor. Or a function of rows that returns this; workers call it with pyarrow tables of the model's
@@ -137,8 +142,6 @@ def calibrate(
     connect()
     source = source_of(data, skip_corrupt)
     names = names_of(source)
-    if target not in names:
-        raise ValueError(f"There is no column {target!r}. The columns are {listed(names, 10)}. Name one of them.")
     weighting = Weighting.of(weights, max_weight)
     if isinstance(model, BandCalibrator):
         asked: Asked = RuleAsked(model, names, weighting, split_by)
@@ -146,8 +149,32 @@ def calibrate(
         asked = TableAsked(model, names, weighting, split_by)
     else:
         raise TypeError(f"calibrate takes an IntervalRegressor or a BandCalibrator, found {type(model).__name__}.")
-    reader = Reader(asked.kinds, target, source.like if isinstance(source, Files) else None)
+    targets = targets_of(asked.rule, target, names)
+    reader = Reader(asked.kinds, targets, source.like if isinstance(source, Files) else None)
     return _Calibration(asked, source, reader, keep_scores, skip_corrupt).model()
+
+
+def targets_of(rule: Rule, target: str | Sequence[str], names: Sequence[str]) -> str | tuple[str, ...]:
+    """Return the columns of true values in the order in which a rule knows them.
+
+    Parameters
+    ----------
+    rule : Rule
+        The rule of a model.
+    target : str or sequence of str
+        The column of true values, or of several targets their columns.
+    names : sequence of str
+        The columns that there are.
+    """
+    given = [target] if isinstance(target, str) else list(target)
+    for name in given:
+        if name not in names:
+            raise ValueError(f"There is no column {name!r}. The columns are {listed(names, 10)}. Name one of them.")
+    if rule.target_names and sorted(given) != sorted(rule.target_names):
+        raise ValueError(f"The model predicts {listed(rule.target_names)}. Name these targets.")
+    if not rule.target_names and len(given) != 1:
+        raise ValueError(f"The model predicts one target, found {len(given)}. Name the column of its true values.")
+    return rule.target_names or given[0]
 
 
 def calibrate_on(model: TableModel, source: Source, reader: Reader, keep_scores: int = KEEP_SCORES) -> Any:
@@ -184,7 +211,7 @@ class _Calibration:
                 if not (skip_corrupt and told.is_corrupt):
                     raise told.error()
                 self.skipped.append(name_of(piece))
-            elif told.n or told.missing:
+            elif told.n or told.missing or told.lacking:
                 self.told.append(replace(told, smallest=NONE))
                 self.sample = smallest_prints(np.concatenate([self.sample, told.smallest]), SAMPLE)
                 if told.n:
@@ -201,9 +228,14 @@ class _Calibration:
     def model(self) -> Any:
         """Return the calibrated model."""
         missing = sum(own.missing for own in self.told)
+        lacking = sum(own.lacking for own in self.told)
+        if not self.n and lacking:
+            raise ValueError(
+                'No calibration row has all targets, which targets="joint" needs. Fill them in, or use targets="each".'
+            )
         if not self.n:
             raise ValueError("There are no calibration rows with a true value. Check the files and the target.")
-        warn_of_missing(missing, missing + self.n)
+        warn_of_missing(missing, missing + lacking + self.n)
         shared = sum(own.known for own in self.told)
         allowed = Twins.among(self.asked.training_prints, self.asked.by_chance).most(self.n)
         if shared > allowed:
@@ -212,6 +244,8 @@ class _Calibration:
                 f"explain at most {allowed:,}. Calibrate on rows that did not train the model."
             )
         notes: tuple[str, ...] = ()
+        if lacking:
+            notes += (lacking_in_words(lacking, lacking + self.n),)
         if shared:
             notes += (
                 f"{shared} of {self.n} calibration rows also occur among the training rows. Natural duplicates do no "
@@ -240,7 +274,7 @@ class _Calibration:
         prints = self._prints() if keeps else self.sample
         if keeps and self.asked.belonging is None and (again := repeats_in_words(prints)) is not None:
             warn(again, RepeatedRowsWarning)
-        is_whole = all(own.is_whole for own in self.told)
+        is_whole = tuple(map(all, zip(*(own.is_whole for own in counts), strict=True)))
         if self.asked.belonging is None:
             return self.asked.finished(self._summary(keeps), notes, prints, is_whole)
         summary, together = self._together(keeps)
@@ -300,7 +334,9 @@ class _Calibration:
         if told[0].weights is not None:
             return CountedSummary(n, totals, (), {"score": self._weighed(told)})
         held = [own.held for own in told if own.held is not None]
-        counted = {name: Remembered(Spread(name, self.blocks, held)) for name in held[0].number}
+        counted = {
+            name: Remembered(Spread(name, self.blocks, held, self.asked.rule.countable)) for name in held[0].number
+        }
         return CountedSummary(n, totals, (), counted)
 
     def _weighed(self, told: Sequence[Told]) -> Counted:
@@ -334,28 +370,41 @@ def _summarised(shared: Shared, piece: Any) -> tuple[Told | Failed, dict[str, Ar
     torch.set_num_threads(1)
     asked, reader = shared.get()
     total: Summary | None = None
-    prints, missing, known, is_whole = [], 0, 0, True
+    prints, missing, lacking, known = [], 0, 0, 0
+    is_whole: tuple[bool, ...] = ()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             for table, y, absent in reader.rows(piece):
                 missing += absent
+                if asked.needs_all_targets:
+                    complete = ~np.isnan(y).any(axis=1)
+                    lacking += int((~complete).sum())
+                    table, y = table.filter(complete), y[complete]
                 if not len(y):
                     continue
                 own = asked.summarised(table, y, name_of(piece))
                 total = own.summary if total is None else total + own.summary
                 prints.append(own.prints)
                 known += count_overlap(own.prints, asked.training_prints)
-                is_whole = is_whole and own.is_whole
+                is_whole = tuple(map(all, zip(is_whole, own.is_whole, strict=True))) if is_whole else own.is_whole
     except ValueError as error:
         return Failed.of(error), {}, None
     if total is None:
-        return Told(None, False, 0, {}, missing, 0, True, NONE), {}, None
+        return Told(None, False, 0, {}, missing, 0, (), lacking, NONE), {}, None
     block = dict(total.joined().blocks[0]) if total.blocks else {}
-    held = Held.of(block, asked.groups) if asked.can_count and block else None
+    held = Held.of(asked.rule.countable(block), asked.groups) if asked.can_count and block else None
     every = np.concatenate(prints)
     told = Told(
-        held, bool(block), total.n, dict(total.totals), missing, known, is_whole, smallest_prints(every, SAMPLE)
+        held,
+        bool(block),
+        total.n,
+        dict(total.totals),
+        missing,
+        known,
+        is_whole,
+        lacking,
+        smallest_prints(every, SAMPLE),
     )
     if "weight" in block:
         scores, weights = block["score"], block["weight"]

@@ -6,8 +6,10 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from guardband.data.grouping import group_names
 from guardband.data.hash_split import HashSplit
 from guardband.data.memory import BYTES_PER_CELL, GIB, memory
+from guardband.data.tree_groups import AUTO
 from guardband.doors.cross_checks import HELD_OUT
 from guardband.exceptions import warn
 from guardband.learning.options import FitOptions
@@ -28,7 +30,6 @@ SHARE = 0.5
 REFUSED: Mapping[str, tuple[Any, str]] = {
     "calibration": ("split", "Cross-validation is for small tables. Fit it without Ray."),
     "split_by_time": (False, "Rows are split by their hash. Split by time without Ray, or keep files of later rows."),
-    "targets": (None, "Several targets are fitted without Ray."),
     "verbose": (None, "Workers show no progress. Remove it."),
 }
 """Arguments that a fit on Ray has no way to use, with their defaults, and what to do instead."""
@@ -37,7 +38,7 @@ REFUSED: Mapping[str, tuple[Any, str]] = {
 def fit(
     data: str | Sequence[str] | Files | Dataset,
     *,
-    target: str,
+    target: str | Sequence[str],
     columns: Sequence[str] | None = None,
     drop: Sequence[str] = (),
     memory_limit: int | None = None,
@@ -55,8 +56,9 @@ def fit(
     ----------
     data : str, sequence of str or ray.data.Dataset
         Paths or patterns such as ``"in/*.parquet"``, or a dataset.
-    target : str
-        The column to predict. Rows without a value are left out.
+    target : str or sequence of str
+        The column to predict. Rows without a value are left out. With ``targets="joint"`` or ``"each"``, several
+        columns.
     columns : sequence of str, default None
         The columns to learn from. None means all others.
     drop : sequence of str, default ()
@@ -78,12 +80,16 @@ def fit(
     options, split = _asked(params)
     connect()
     source = source_of(data)
-    features = features_in(source, target, columns, drop)
-    missing = [name for name in split.keys if name not in features]
-    if missing:
-        raise ValueError(f"split_by names {missing[0]!r}, which is not among the columns to learn from. Add it.")
+    targets = _targets(target, params.get("targets"))
+    features = features_in(source, targets, columns, drop)
+    groups = params.get("groups")
+    named = () if groups is None or groups == AUTO else group_names(groups)
+    for what, wanted in (("split_by", split.keys), ("groups", named)):
+        missing = [name for name in wanted if name not in features]
+        if missing:
+            raise ValueError(f"{what} names {missing[0]!r}, which is not among the columns to learn from. Add it.")
     like = source.like if isinstance(source, Files) else None
-    rows = LearningRows(Reader(kinds_in(source, features), target, like), split)
+    rows = LearningRows(Reader(kinds_in(source, features), targets if options.targets else targets[0], like), split)
     limit = _limit(memory_limit)
     needed = _rows_in(source, rows) * (len(features) + 1) * BYTES_PER_CELL
     folder = None if checkpoints is None else os.fspath(checkpoints)
@@ -114,6 +120,18 @@ def _asked(params: Mapping[str, Any]) -> tuple[FitOptions, HashSplit]:
     return FitOptions.of(every), HashSplit(seed or 0, share, keys)
 
 
+def _targets(target: str | Sequence[str], targets: Any) -> tuple[str, ...]:
+    """Return the columns to predict; several must be asked for."""
+    names = (target,) if isinstance(target, str) else tuple(target)
+    if len(set(names)) < len(names) or not names:
+        raise ValueError(f"target must name different columns, found {list(names)}. Name each once.")
+    if len(names) > 1 and targets is None:
+        raise ValueError('target names several columns. Add targets="joint", or targets="each".')
+    if len(names) == 1 and targets is not None:
+        raise ValueError(f"targets={targets!r} is for several targets. Name several columns, or remove targets.")
+    return names
+
+
 def _limit(given: int | None) -> float:
     if given is None:
         there = memory()
@@ -133,4 +151,4 @@ def _rows_in(source: Source, rows: LearningRows) -> int:
 
 
 def _count(rows: LearningRows, piece: Any) -> int:
-    return sum(len(batch) for batch, _ in piece.open(rows.reader.like).sound_batches([rows.reader.target]))
+    return sum(len(batch) for batch, _ in piece.open(rows.reader.like).sound_batches(rows.reader.targets[:1]))

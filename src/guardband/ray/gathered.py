@@ -5,11 +5,14 @@ from __future__ import annotations
 import hashlib
 import warnings
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from guardband.data.fingerprint import Prints
 from guardband.data.hash_split import HashSplit
 from guardband.data.labelled_rows import warn_of_missing
 from guardband.data.split import FEWEST_ROWS
@@ -73,8 +76,9 @@ def fit_gathered(source: Source, rows: LearningRows, params: Mapping[str, Any], 
         raise ValueError(NO_TARGET)
     warn_of_missing(missing, missing + known)
     run = ray.remote(num_cpus=0, max_retries=RETRIES)(_fit)
-    found: Gathered = ray.get(run.remote(references, Shared((rows.split, dict(params))), checkpoints))
-    return found
+    shared = Shared((rows.split, dict(params), rows.reader.targets))
+    found: Gathered = ray.get(run.remote(references, shared, checkpoints))
+    return deepcopy(found)  # arrays of Ray's store cannot be written to, of which torch warns when the model is saved
 
 
 def in_order(parts: Sequence[Any], split: HashSplit) -> tuple[Any, Any]:
@@ -90,7 +94,7 @@ def in_order(parts: Sequence[Any], split: HashSplit) -> tuple[Any, Any]:
     import pyarrow as pa
 
     table = pa.concat_tables(parts, promote_options="permissive").unify_dictionaries()
-    prints, y = table[PRINT].to_numpy(), table[Y].to_numpy()
+    (_, y), prints = divided(table), table[PRINT].to_numpy()
     order, calibrates = split.order(prints, y), split.calibrates(prints)
     first, second = order[~calibrates[order]], order[calibrates[order]]
     for part, what in ((first, "train"), (second, "calibrate")):
@@ -100,6 +104,38 @@ def in_order(parts: Sequence[Any], split: HashSplit) -> tuple[Any, Any]:
                 "calibration_size or random_state."
             )
     return tuple(table.take(part) for part in (first, second))
+
+
+def joined(X: Any, y: NDArray[np.float64], prints: Prints) -> Any:
+    """Return a table of rows with their targets, ``(n,)`` or ``(n, q)``, and their hashes.
+
+    Parameters
+    ----------
+    X : table
+        The rows.
+    y : array of shape (n,) or (n, q)
+        Their targets.
+    prints : array of shape (n,)
+        Their hashes.
+    """
+    import pyarrow as pa
+
+    for j, own in enumerate(np.atleast_2d(y.T)):
+        X = X.append_column(Y if y.ndim == 1 else f"{Y} {j}", pa.array(own))
+    return X.append_column(PRINT, pa.array(prints))
+
+
+def divided(table: Any) -> tuple[Any, NDArray[np.float64]]:
+    """Return the rows and the targets of a table that ``joined`` made.
+
+    Parameters
+    ----------
+    table : table
+        Rows with their targets and hashes.
+    """
+    names = [name for name in table.column_names if name.startswith(Y)]
+    y = np.array(table[Y]) if names == [Y] else np.stack([table[name].to_numpy() for name in names], axis=1)
+    return table.drop_columns([*names, PRINT]), y
 
 
 def said_of_split(training: int, calibration: int, split: HashSplit) -> str:
@@ -130,7 +166,7 @@ def _kept(rows: LearningRows, piece: Any) -> tuple[tuple[int, int], Any]:
     for own, absent in rows.blocks_and_missing(piece):
         missing += absent
         if own is not None:
-            tables.append(own.X.append_column(Y, pa.array(own.y)).append_column(PRINT, pa.array(own.prints)))
+            tables.append(joined(own.X, own.y, own.prints))
     whole = pa.concat_tables(tables, promote_options="permissive") if tables else None
     return (0 if whole is None else len(whole), missing), whole
 
@@ -139,18 +175,26 @@ def _fit(references: Sequence[Any], shared: Shared, checkpoints: str | None) -> 
     import ray
     from guardband.doors.table import IntervalRegressor
 
-    split, params = shared.get()
+    split, params, names = shared.get()
     parts = ray.get(list(references))
     training, calibration = in_order(parts, split)
     about = hashlib.sha256(training[PRINT].to_numpy().tobytes() + repr(sorted(params.items())).encode()).hexdigest()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model = IntervalRegressor(**params | {"calibration_size": None})
-        own = training.drop_columns([Y, PRINT])
-        model._fit(own, np.array(training[Y]), trainer=Spread(checkpoints, about))
-        model.calibrate(calibration.drop_columns([Y, PRINT]), np.array(calibration[Y]))
+        X, y = _named(training, names)
+        model._fit(X, y, trainer=Spread(checkpoints, about))
+        model.calibrate(*_named(calibration, names))
     model.fitted_ = noted(model.fitted_, said_of_split(len(training), len(calibration), split))
     return Gathered(model, tuple(Warned(own.category, str(own.message)) for own in caught))
+
+
+def _named(table: Any, names: Sequence[str]) -> tuple[Any, Any]:
+    """Return rows and their targets, of several a table with these names."""
+    import pyarrow as pa
+
+    X, y = divided(table)
+    return (X, y) if y.ndim == 1 else (X, pa.table(dict(zip(names, y.T, strict=True))))
 
 
 def noted(fitted: Any, note: str) -> Any:

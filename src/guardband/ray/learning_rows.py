@@ -92,25 +92,27 @@ class LearningRows:
             yield own, missing
 
 
-def features_in(source: Source, target: str, columns: Sequence[str] | None, dropped: Sequence[str]) -> tuple[str, ...]:
+def features_in(
+    source: Source, targets: Sequence[str], columns: Sequence[str] | None, dropped: Sequence[str]
+) -> tuple[str, ...]:
     """Return the columns to learn from: all but the target and those that are dropped, or those that are named.
 
     Parameters
     ----------
     source : Files or ray.data.Dataset
         The rows.
-    target : str
-        The column of true values.
+    targets : sequence of str
+        The columns of true values.
     columns : sequence of str or None
         The columns to learn from, None for all others.
     dropped : sequence of str
         Columns to leave out.
     """
     names = names_of(source)
-    for name in (target, *dropped, *(columns or ())):
+    for name in (*targets, *dropped, *(columns or ())):
         if name not in names:
             raise ValueError(f"There is no column {name!r}. The columns are {listed(names, 10)}. Name one of them.")
-    features = tuple(name for name in (columns or names) if name != target and name not in dropped)
+    features = tuple(name for name in (columns or names) if name not in (*targets, *dropped))
     if not features:
         raise ValueError("There are no columns besides the target. Add columns to learn from, or drop fewer.")
     return features

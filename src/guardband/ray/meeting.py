@@ -124,7 +124,7 @@ class EntityScores(CountedAt[SharedFound]):
 
     def __init__(self, met: Met, name: str, held: Sequence[Held]) -> None:
         self._met, self._name = met, name
-        self.n = sum(own.n for own in held)
+        self.n = sum(own.n[name] for own in held)
         self.number = np.array([self.n])
         self._infinite = sum(int(own.infinite[name].sum()) for own in held)
 

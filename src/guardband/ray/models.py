@@ -16,15 +16,19 @@ from guardband.calibration.conformal import Conformal
 from guardband.calibration.counted import CountedSummary
 from guardband.calibration.cross import need_held_out
 from guardband.calibration.grouped_cut import GroupedCut
+from guardband.calibration.joint import JointConformal
 from guardband.calibration.rejection_cut import RejectionCut
 from guardband.calibration.rule import Rule
+from guardband.calibration.several import SeveralRule
 from guardband.calibration.sided import Sided
 from guardband.calibration.summary import Array, Summary
 from guardband.data.encoder import TableEncoder
 from guardband.data.entities import Labels
 from guardband.data.fingerprint import Prints, fingerprints
 from guardband.data.kinds import Kind
+from guardband.data.several_targets import SeveralTargets, key_of, named
 from guardband.data.table import Table
+from guardband.data.target import Target
 from guardband.data.whole_numbers import is_whole
 from guardband.doors.bands import BandCalibrator
 from guardband.doors.table_model import TableModel
@@ -47,13 +51,13 @@ class Summarised:
         What its rule keeps.
     prints : array of shape (n,)
         Their fingerprints.
-    is_whole : bool
-        Whether all true values are whole numbers.
+    is_whole : tuple of bool
+        Whether all true values of each target are whole numbers.
     """
 
     summary: Summary
     prints: Prints
-    is_whole: bool
+    is_whole: tuple[bool, ...]
 
 
 class Asked(ABC):
@@ -112,8 +116,8 @@ class Asked(ABC):
         ----------
         X : table
             Some rows.
-        y : array of shape (n,)
-            Their true values.
+        y : array of shape (n,) or (n, q)
+            Their true values, NaN where one of several targets is missing.
         place : str
             Where they are, in words.
         """
@@ -124,7 +128,7 @@ class Asked(ABC):
         summary: Summary,
         notes: tuple[str, ...],
         prints: Prints,
-        is_whole: bool,
+        is_whole: tuple[bool, ...],
         together: Together | None = None,
     ) -> Any:
         """Return the calibrated model.
@@ -137,14 +141,19 @@ class Asked(ABC):
             What is to be said of them.
         prints : array of shape (n,)
             Their fingerprints, perhaps none.
-        is_whole : bool
-            Whether all true values are whole numbers.
+        is_whole : tuple of bool
+            Whether all true values of each target are whole numbers.
         together : Together, default None
             What the rows belong to, None if they stand alone.
         """
 
     def _set_rule(self, rule: Rule, weighting: Weighting | None, belonging: Belongs | None) -> None:
         """Keep how rows with these weights, or of these entities, are calibrated."""
+        if rule.target_names and (weighting is not None or belonging is not None):
+            raise ValueError(
+                "Ray calibrates several targets only without weights, and if rows stand alone. Use calibrate on one "
+                "machine."
+            )
         if belonging is not None and belonging.rule is None and weighting is not None:
             raise ValueError(
                 "Weights are for rows that stand alone, and these belong together. Remove weights, or entities and "
@@ -179,6 +188,11 @@ class Asked(ABC):
         return replace(out, blocks=({**out.blocks[0], "entity": labels, "y": y},))
 
     @property
+    def needs_all_targets(self) -> bool:
+        """Whether rows that lack one of several targets cannot calibrate."""
+        return isinstance(self.rule, JointConformal)
+
+    @property
     def groups(self) -> int:
         """How many groups have a promise of their own, 0 without groups."""
         rule = self.rule.rules[0] if isinstance(self.rule, Sided) else self.rule
@@ -189,7 +203,7 @@ class Asked(ABC):
     @property
     def can_count(self) -> bool:
         """Whether counts of its scores are enough."""
-        return isinstance(self.rule, Conformal | Sided)
+        return isinstance(self.rule, Conformal | Sided | SeveralRule)
 
 
 class TableAsked(Asked):
@@ -216,8 +230,6 @@ class TableAsked(Asked):
         need_held_out(fitted.rule, "calibrate on other rows")
         if fitted.trained_until is not None:
             raise ValueError("The model was split by time, which Ray cannot calibrate yet. Use model.calibrate.")
-        if fitted.rule.target_names or not isinstance(fitted.learned, Learned):
-            raise ValueError("Ray calibrates models of one target. Use model.calibrate for several.")
         self.model = copy(model)
         self._set_rule(fitted.rule, weighting, Belongs.of(model.belonging, fitted.has_labels, split_by, names))
         self.model.fitted_ = replace(fitted, calibrated=None, weighting=None, source=None, known=None, places=None)
@@ -233,29 +245,29 @@ class TableAsked(Asked):
         table, target = self.model.read_rows(X), fitted.learned.target
         weights, labels = self.weights(X, len(y), place), self.labels(table, X, y, place)
         summary = self._summarised(fitted.predict(table), target.to_work(y), table.context, weights, labels)
-        return Summarised(summary, fingerprints(table, y), bool(is_whole(y).all()))
+        return Summarised(summary, _prints(table, y), _are_whole(y))
 
     def finished(
         self,
         summary: Summary,
         notes: tuple[str, ...],
         prints: Prints,
-        is_whole: bool,
+        is_whole: tuple[bool, ...],
         together: Together | None = None,
     ) -> Any:
         """Return the calibrated model."""
         fitted = self.model.fitted_
         learned, target = fitted.learned, fitted.learned.target
         assert isinstance(learned, Learned)
-        if target.whole and not is_whole:
-            if target.integer:
-                raise ValueError("With integer=True every target must be a whole number. Correct the target.")
-            warn(
-                "The targets given to fit are whole numbers, but not all of these are. guardband no longer rounds "
-                "intervals to whole numbers. Fit with integer=False (--no-integer) to avoid this.",
-                TargetWarning,
-            )
-            target = replace(target, whole=False)
+        if isinstance(target, SeveralTargets):
+            each = list(target.each)
+            for j, name in enumerate(target.names):
+                with named(name):
+                    each[j] = _decided_again(each[j], is_whole[j])
+            _need_rows_of_each(self.rule, summary)
+            target = replace(target, each=tuple(each))
+        else:
+            target = _decided_again(target, *is_whole)
         notes = (*notes, *target.notes, *fitted.doubts)
         out = copy(self.model)
         out.fitted_ = replace(
@@ -291,12 +303,10 @@ class RuleAsked(Asked):
         weighting: Weighting | None = None,
         split_by: Sequence[str] | None = None,
     ) -> None:
-        if rule.calibration_.rule.target_names:
-            raise ValueError("Ray calibrates rules of one target. Use calibrate for several.")
         weighting = rule.weighting if weighting is None else weighting
-        known = rule.fitted_
-        belonging = Belongs.of(rule.belonging, known.has_labels, split_by, names, are_apart=True)
-        self._set_rule(rule.weighed_by(None).calibration_.rule, weighting, belonging)
+        belonging = Belongs.of(rule.belonging, rule.fitted_.has_labels, split_by, names, are_apart=True)
+        has_several = bool(rule.calibration_.rule.target_names)
+        self._set_rule((rule if has_several else rule.weighed_by(None)).calibration_.rule, weighting, belonging)
         self.own = rule.calibrates_by(self.rule, weighting)
         kinds: dict[str, Any] = dict.fromkeys(rule.columns.names, "number")
         if rule.grouping is not None:
@@ -309,14 +319,14 @@ class RuleAsked(Asked):
         predicted, context, table = self.own.read_labelled(X)
         weights, labels = self.weights(X, len(y), place), self.labels(table, X, y, place)
         summary = self._summarised(predicted, y, context, weights, labels)
-        return Summarised(summary, fingerprints(table, y), True)
+        return Summarised(summary, _prints(table, y), _are_whole(y))
 
     def finished(
         self,
         summary: Summary,
         notes: tuple[str, ...],
         prints: Prints,
-        is_whole: bool,
+        is_whole: tuple[bool, ...],
         together: Together | None = None,
     ) -> Any:
         """Return the calibrated rule."""
@@ -326,6 +336,36 @@ class RuleAsked(Asked):
             return self.own.calibrated_by(calibrated, prints)
         assert self.belonging is not None
         return self.own.calibrated_by(calibrated, prints, together.labels, self.belonging.apart)
+
+
+def _prints(table: Table, y: Array) -> Prints:
+    return fingerprints(table, y if y.ndim == 1 else key_of(y))
+
+
+def _are_whole(y: Array) -> tuple[bool, ...]:
+    """Return of each target whether all known values are whole numbers."""
+    return tuple(bool((is_whole(own) | np.isnan(own)).all()) for own in np.atleast_2d(y.T))
+
+
+def _decided_again(target: Target, is_whole: bool) -> Target:
+    """Return the target for these rows: without whole numbers if only those given to fit were all whole."""
+    if not target.whole or is_whole:
+        return target
+    if target.integer:
+        raise ValueError("With integer=True every target must be a whole number. Correct the target.")
+    warn(
+        "The targets given to fit are whole numbers, but not all of these are. guardband no longer rounds "
+        "intervals to whole numbers. Fit with integer=False (--no-integer) to avoid this.",
+        TargetWarning,
+    )
+    return replace(target, whole=False)
+
+
+def _need_rows_of_each(rule: Rule, summary: Summary) -> None:
+    assert isinstance(rule, SeveralRule)
+    for j, name in enumerate(rule.targets):
+        if not rule.target_summary(j, summary).n:
+            raise ValueError(f"The target {name!r} is missing in every row. Fill it in, or leave it out.")
 
 
 def kinds_of_model(model: TableModel, names: Sequence[str]) -> dict[str, Kind]:

@@ -80,8 +80,8 @@ class Reader:
     ----------
     kinds : dict of str to Kind
         The columns to read, and what each is.
-    target : str or None
-        The column of true values. Rows without one are left out.
+    target : str, tuple of str or None
+        The column of true values, or several. Rows without any are left out.
     like : DiskTable or None
         The columns and types that all files have in common, None for blocks.
     only : function or None
@@ -89,19 +89,26 @@ class Reader:
     """
 
     kinds: Mapping[str, Kind]
-    target: str | None = None
+    target: str | tuple[str, ...] | None = None
     like: DiskTable | None = None
     only: Callable[[pa.Table, NDArray[np.float64]], NDArray[np.bool_]] | None = None
 
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The columns of true values."""
+        return self.target if isinstance(self.target, tuple) else () if self.target is None else (self.target,)
+
     def rows(self, piece: Any) -> Iterator[tuple[pa.Table, NDArray[np.float64] | None, int]]:
         """Yield tables of some rows, their true values, and how many rows have none.
+
+        Of several targets true values are ``(n, q)``, NaN where one is missing.
 
         Parameters
         ----------
         piece : Part or block
             What to read.
         """
-        wanted = dict(self.kinds) if self.target is None else {**self.kinds, self.target: "number"}
+        wanted: dict[str, Kind] = {**self.kinds, **dict.fromkeys(self.targets, "number")}
         if isinstance(piece, Part):
             assert self.like is not None
             disk, first = piece.open(self.like), 0
@@ -124,19 +131,23 @@ class Reader:
 
         if self.target is None:
             return table, None, 0
-        y = np.asarray(table[self.target].cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64)
-        odd = np.flatnonzero(np.isinf(y))
-        if len(odd):
-            raise ValueError(
-                f"The target {self.target!r} must hold finite numbers, found {y[odd[0]]} in {name_of(piece)}. Correct "
-                "it, or remove the row."
-            )
-        known = ~np.isnan(y)
+        each = []
+        for name in self.targets:
+            own = np.asarray(table[name].cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64)
+            odd = np.flatnonzero(np.isinf(own))
+            if len(odd):
+                raise ValueError(
+                    f"The target {name!r} must hold finite numbers, found {own[odd[0]]} in {name_of(piece)}. Correct "
+                    "it, or remove the row."
+                )
+            each.append(own)
+        y = np.stack(each, axis=1) if isinstance(self.target, tuple) else each[0]
+        known = ~np.isnan(y) if y.ndim == 1 else ~np.isnan(y).all(axis=1)
         missing = int((~known).sum())
         features = table.select(list(self.kinds))
         if missing:
             features, y = features.filter(known), y[known]
-        if self.only is None or not len(y):
+        if self.only is None:
             return features, y, missing
-        wanted = self.only(features, y)
-        return features.filter(wanted), y[wanted], missing
+        wanted = self.only(features, y) if len(y) else np.zeros(0, dtype=bool)
+        return features.filter(wanted), y[wanted], 0  # whoever chooses rows has counted those without a true value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from guardband.calibration.counted import Counted, Counts
 from guardband.calibration.rejection_cut import kept_in_part
-from guardband.calibration.summary import Array
+from guardband.calibration.summary import Array, Arrays
 from guardband.calibration.weighted_search import AskedWeights, WeightTotals
 from guardband.data.order_statistics import Digits, order_statistics
 from guardband.ray.cluster import Shared, fetched, task, workers
@@ -25,15 +25,15 @@ class Held:
 
     Parameters
     ----------
-    n : int
-        The number of rows.
+    n : dict of int
+        The number of rows, by the name of the scores.
     number : dict of arrays of shape (G,)
         The number of rows of each group, by the name of the scores.
     infinite : dict of arrays of shape (G,)
         How many of these scores are infinite.
     """
 
-    n: int
+    n: Mapping[str, int]
     number: Mapping[str, Counts]
     infinite: Mapping[str, Counts]
 
@@ -44,16 +44,21 @@ class Held:
         Parameters
         ----------
         block : dict of arrays
-            What a rule keeps of each row: scores, and the groups if there are any.
+            What a rule keeps of each row, as it is counted: scores, and the groups if there are any.
         groups : int
             How many groups there are, 0 for none.
         """
         names = [name for name in block if name.startswith("score")]
         codes = codes_in(block)
-        n = len(block[names[0]])
-        every = dict.fromkeys(names, _counts(codes, np.ones(n, dtype=bool), groups))
+        n = {name: len(block[name]) for name in names}
+        every = {name: _counts(codes, np.ones(n[name], dtype=bool), groups) for name in names}
         infinite = {name: _counts(codes, np.isinf(block[name]), groups) for name in names}
         return cls(n, every, infinite)
+
+
+def as_it_is(block: Arrays) -> Arrays:
+    """Return a block whose scores are counted as they are kept."""
+    return block
 
 
 class Spread(Counted):
@@ -67,11 +72,19 @@ class Spread(Counted):
         The blocks.
     held : sequence of Held
         What their workers told of them.
+    countable : function, default as_it_is
+        Returns a block as it is counted.
     """
 
-    def __init__(self, name: str, blocks: Sequence[Any], held: Sequence[Held]) -> None:
-        self._name = name
-        self.n = sum(own.n for own in held)
+    def __init__(
+        self,
+        name: str,
+        blocks: Sequence[Any],
+        held: Sequence[Held],
+        countable: Callable[[Arrays], Arrays] = as_it_is,
+    ) -> None:
+        self._name, self._countable = name, countable
+        self.n = sum(own.n[name] for own in held)
         self.number = np.sum([own.number[name] for own in held], axis=0)
         self._infinite: Counts = np.sum([own.infinite[name] for own in held], axis=0)
         self._blocks = Blocks(blocks)
@@ -85,7 +98,7 @@ class Spread(Counted):
         return order_statistics(np.asarray(ranks), self.number, self._ask)
 
     def _ask(self, question: Digits) -> Any:
-        return self._blocks.asked(OfScores(question, self._name))
+        return self._blocks.asked(OfScores(question, self._name, self._countable))
 
 
 @dataclass(frozen=True)
@@ -98,13 +111,17 @@ class OfScores:
         The question.
     name : str
         Under which name a block keeps the scores.
+    countable : function, default as_it_is
+        Returns a block as it is counted.
     """
 
     digits: Digits
     name: str
+    countable: Callable[[Arrays], Arrays] = as_it_is
 
-    def of_block(self, block: Mapping[str, Array]) -> Any:
+    def of_block(self, block: Arrays) -> Any:
         """Return the answer of a block."""
+        block = self.countable(block)
         return self.digits.answer(block[self.name], codes_in(block))
 
     def together(self, answers: Sequence[Any]) -> Any:

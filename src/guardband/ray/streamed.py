@@ -13,8 +13,11 @@ import torch
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from guardband.data.grouping import group_names
 from guardband.data.table import read_table
+from guardband.data.tree_groups import AUTO
 from guardband.doors.fitted import Fitted
+from guardband.doors.groups import GroupOptions, grouped
 from guardband.exceptions import DegenerateBandWarning, warn
 from guardband.learning.choice import sharpest
 from guardband.learning.each_member import loss_of_each, recipe_of_each, seed_of
@@ -34,10 +37,12 @@ from guardband.ray.parallel import Plan, train_together
 from guardband.ray.pieces import Source, pieces_of
 from guardband.ray.streams import RowStream
 from guardband.ray.survey import Sample, Surveyed, count, sample, survey
+from guardband.ray.training_entities import training_entities
 from guardband.training.health import DEAD_SHARE, dead_shares
 from guardband.training.job import Job
 from guardband.training.predict import predict
 from guardband.training.stack import stack
+from guardband.words import listed
 
 if TYPE_CHECKING:
     from guardband.doors.table import IntervalRegressor
@@ -70,26 +75,34 @@ def fit_streamed(
     from guardband.doors.table import IntervalRegressor
 
     model = IntervalRegressor(**dict(params) | {"calibration_size": None})
-    _refuse(model.get_params(deep=False), options)
+    every = model.get_params(deep=False)
+    _refuse(every, options)
+    by, how = every["groups"], GroupOptions.of(every)
     counted, target = count(source, rows, options.target)
-    found = survey(source, rows, counted, target, options.architecture.tabular)
+    together = training_entities(source, rows)
+    named = () if by is None else group_names(by)
+    found = survey(source, rows, counted, target, options.architecture.tabular, named, how.bins)
     some = sample(source, found)
     pieces = tuple(pieces_of(source))
     size = min(workers(), len(pieces))
     learned, left_out = _trained(found, some, options, params, pieces, size, checkpoints)
     method, learned = _with_score(options, learned, some, left_out)
+    rule = method.rule(options.request)
+    grouping = how.learn_from(rule, found.groups, by, counted.training) if found.groups else None
     names = tuple(rows.reader.kinds)
     model.fitted_ = Fitted(
         learned=learned,
-        rule=method.rule(options.request),
+        rule=grouped(rule, grouping),
         calibrated=None,
         training_prints=some.kept,
         held_out_prints=np.empty(0, dtype=np.uint64),
         calibration_prints=np.empty(0, dtype=np.uint64),
-        reference=found.reference,
-        params=model.get_params(deep=False),
+        reference=found.reference if together is None else together.reference,
+        training_entities=None if together is None else together.labels,
+        params=every,
         doubts=(),
         seen=found.seen,
+        grouping=grouping,
         source=kept_source(some.x),
         placement=placement_of(learned.heads),
     )
@@ -97,7 +110,11 @@ def fit_streamed(
     model.n_iter_ = max(learned.epochs)
     calibrating = replace(rows.reader, only=_Calibrates(rows))
     model = cast("IntervalRegressor", calibrate_on(model, source, calibrating))
-    said = f"{size} workers trained together. No process held all rows. {NOT_LOOKED}"
+    said = f"{size} workers trained together. No process held all rows."
+    if together is None:
+        said += f" {NOT_LOOKED}"
+    elif not together.are_all:
+        said += f" guardband recognises only {len(together.labels):,} values of {together.name} again."
     if some.share < 1:
         said += (
             f" guardband kept the fingerprints of {len(some.kept):,} of {found.n:,} training rows, and recognises "
@@ -121,7 +138,9 @@ class _Calibrates:
 def _refuse(params: Mapping[str, Any], options: FitOptions) -> None:
     """Raise if something is asked for that needs all rows in one process."""
     for name, asked, words in (
-        ("groups", params["groups"] is not None, "Groups need"),
+        ("targets", params["targets"] is not None, "Several targets need"),
+        ("groups", params["groups"] == AUTO, "To look for groups, guardband needs"),
+        ("groups", callable(params["groups"]), "Groups by a function need"),
         ("split_by", bool(params["split_by"]), "Rows that belong together need"),
         ("distribution", options.distribution, "A distribution needs"),
         ("network", options.architecture.builder is not None, "A network of your own needs"),
@@ -154,6 +173,13 @@ def _trained(
     # One copy is stopped by a part of the rows, several by a fold each, none of which is larger than it need be.
     least = max(effort.copies, effort.folds, round(1 / recipe.validation_share) if effort.copies == 1 else 1)
     folds = max(least, math.ceil(n / MOST_HELD_OUT)) if stops else 1
+    fold = found.part.rows.split.folds(some.prints, folds)
+    keys = found.part.rows.split.keys
+    if stops and keys and not np.bincount(fold, minlength=folds)[: effort.copies].all():
+        raise ValueError(
+            f"Other rows must stop each copy of the network, and {listed(keys, 10)} has too few values for that. "
+            f"{SMALLER}"
+        )
     train = n - n // folds if stops else n
     parts = math.ceil(n / (recipe.batch_size * LONGEST_EPOCH))
     width = found.encoder.width
@@ -175,7 +201,6 @@ def _trained(
         raise ValueError("Training diverged: no epoch had a finite loss. Lower the learning rate.")
     stacked = stack(list(job.networks), torch.from_numpy(some.x[:2]).to(device))
     stacked.restore({name: t.to(device) for name, t in trained.state.items()})
-    fold = found.part.rows.split.folds(some.prints, folds)
     learned = Learned(
         found.encoder,
         found.target,

@@ -16,6 +16,7 @@ from guardband.data.codes import asks_center_and_scale
 from guardband.data.encoder import TableEncoder, asks_code
 from guardband.data.few_values import asks_remarks
 from guardband.data.fingerprint import Prints, input_prints, with_target
+from guardband.data.grouping import BINS, GroupValues, asks_values
 from guardband.data.labelled_rows import warn_of_missing
 from guardband.data.learning_scale import LearningScale
 from guardband.data.reference import NumberSummary, Reference, asks_summary
@@ -124,6 +125,8 @@ class Surveyed:
         The range of columns.
     left_out : int
         How many training rows have an absurd target.
+    groups : tuple of GroupValues
+        What the columns that make groups hold.
     """
 
     part: TrainingPart
@@ -133,6 +136,7 @@ class Surveyed:
     reference: Reference
     seen: Seen
     left_out: int
+    groups: tuple[GroupValues, ...] = ()
 
     @property
     def n(self) -> int:
@@ -163,7 +167,15 @@ def count(source: Source, rows: LearningRows, target: Target) -> tuple[Counted, 
     return found, replace(target, whole=is_it)
 
 
-def survey(source: Source, rows: LearningRows, counted: Counted, target: Target, robust: bool) -> Surveyed:
+def survey(
+    source: Source,
+    rows: LearningRows,
+    counted: Counted,
+    target: Target,
+    robust: bool,
+    groups: Sequence[str] = (),
+    bins: int = BINS,
+) -> Surveyed:
     """Return what the training rows say: exactly what one machine learns of them.
 
     Knots of the reference may be off their quantiles, which any values may serve as.
@@ -180,6 +192,10 @@ def survey(source: Source, rows: LearningRows, counted: Counted, target: Target,
         What was decided.
     robust : bool
         Whether numbers are scaled by their quartiles.
+    groups : sequence of str, default ()
+        The columns that make groups.
+    bins : int, default 5
+        Into how many ranges numbers of groups are divided.
     """
     part = TrainingPart(rows, target)
     kinds, names = rows.kinds, tuple(rows.reader.kinds)
@@ -188,16 +204,20 @@ def survey(source: Source, rows: LearningRows, counted: Counted, target: Target,
     def askings() -> list[tuple[int, Asking[Any]]]:
         out: list[tuple[int, Asking[Any]]] = []
         for i, (name, kind) in enumerate(zip(names, kinds, strict=True)):
-            out += [(i, asks_code(kind, robust)), (i, asks_summary(name, kind)), (i, asks_seen(kind))]
+            is_key = name in rows.split.keys
+            out += [(i, asks_code(kind, robust, is_key)), (i, asks_summary(name, kind)), (i, asks_seen(kind, is_key))]
         return out
 
     def of_target() -> list[tuple[int, Asking[Any]]]:
         scales = LearningScale.asks(several=target.quantiles)
         return [(y, NumberSummary.asks("response")), (y, asks_remarks()), (work, scales), (work, _asks_constant())]
 
-    # Absurd targets are rare: all is learnt beside looking for them, and again without them if there are any.
-    learnt = in_passes([*askings(), *of_target(), (work, asks_absurd())], _Passes(source, part))
+    # Absurd targets are rare: all is learnt beside looking for them, and again without them if there are any. Only
+    # groups are those of all training rows.
+    of_groups = [(i, asks_values(names[i], kinds[i], bins=bins)) for i in map(names.index, groups)]
+    learnt = in_passes([*askings(), *of_target(), *of_groups, (work, asks_absurd())], _Passes(source, part))
     median, furthest = learnt.pop()
+    values = tuple(learnt.pop() for _ in of_groups)[::-1]
     left_out = 0
     if furthest < np.inf:
         part = replace(part, median=median, furthest=furthest)
@@ -224,6 +244,7 @@ def survey(source: Source, rows: LearningRows, counted: Counted, target: Target,
         Reference(tuple(each[1::3]), response),
         Seen(tuple(each[2::3])),
         left_out,
+        values,
     )
 
 
@@ -266,8 +287,8 @@ def sample(source: Source, found: Surveyed) -> Sample:
     wanted = min(1.0, (SAMPLED + 4 * SAMPLED**0.5) / found.n)
     share = min(1.0, MOST_PRINTS / found.n)
     parts = list(over_pieces(source, _sampled, (found, wanted, share)))
-    x, work, prints, kept = (np.concatenate(own) for own in zip(*parts, strict=True))
-    order = found.part.rows.split.order(prints, work)[:SAMPLED]
+    x, work, prints, own, kept = (np.concatenate(each) for each in zip(*parts, strict=True))
+    order = found.part.rows.split.order(own, work)[:SAMPLED]
     return Sample(x[order], work[order], prints[order], np.sort(kept), share)
 
 
@@ -347,15 +368,19 @@ def _answers(given: Any, piece: Any, masks: Sequence[NDArray[np.uint8]]) -> list
     return total
 
 
-def _sampled(given: Any, piece: Any) -> tuple[Any, Array, Prints, Prints]:
+def _sampled(given: Any, piece: Any) -> tuple[Any, Array, Prints, Prints, Prints]:
     found, wanted, share = given
+    split = found.part.rows.split
     x = [np.empty((0, found.encoder.width), dtype=np.float32)]
-    targets, prints, kept = [np.empty(0)], [np.empty(0, dtype=np.uint64)], [np.empty(0, dtype=np.uint64)]
+    targets = [np.empty(0)]
+    prints, alone, kept = ([np.empty(0, dtype=np.uint64)] for _ in range(3))
     for own, work in found.part.blocks(piece):
-        some = np.flatnonzero(found.part.rows.split.sampled(own.prints, wanted))
+        every = with_target(input_prints(own.table), own.y)
+        each = every if split.keys else own.prints  # rows are sampled one by one, also if they belong together
+        some = np.flatnonzero(split.sampled(each, wanted))
         x.append(found.encoder.encode(own.table.take(some)) if len(some) else x[0])
         targets.append(work[some])
         prints.append(own.prints[some])
-        every = with_target(input_prints(own.table), own.y)
-        kept.append(every[found.part.rows.split.sampled(own.prints, share)])
-    return np.concatenate(x), np.concatenate(targets), np.concatenate(prints), np.concatenate(kept)
+        alone.append(each[some])
+        kept.append(every[split.sampled(each, share)])
+    return tuple(np.concatenate(own) for own in (x, targets, prints, alone, kept))  # type: ignore[return-value]
