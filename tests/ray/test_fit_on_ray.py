@@ -275,17 +275,14 @@ def visits(tmp_path_factory):
     return pattern, own
 
 
-@pytest.mark.parametrize("keys", [("patient",), ("site", "patient")])
-def test_rows_that_no_process_may_hold_are_split_by_what_they_belong_to(keys, visits, monkeypatch):
+@pytest.mark.parametrize(("keys", "keep_scores"), [(("patient",), 1 << 20), (("site", "patient"), 100)])
+def test_rows_that_no_process_may_hold_are_split_by_what_they_belong_to(keys, keep_scores, visits, monkeypatch):
     pattern, own = visits
     split, X, y = HashSplit(SEED, 0.25, keys), own.drop_columns(["y"]), own["y"].to_numpy()
     (X, y), held_out = map(divided, in_order([joined(X, y, split.prints(read_table(X), y))], split))
     one = gb.IntervalRegressor(calibration_size=None, split_by=list(keys), **QUICK).fit(X, y)
     monkeypatch.setattr("guardband.ray.streamed.train_together", trained_here)
-    monkeypatch.setattr("guardband.ray.streamed._refuse", lambda *arguments: None)
-    monkeypatch.setattr(
-        "guardband.ray.streamed.calibrate_on", lambda model, *arguments: copy.copy(model).calibrate(*held_out)
-    )
+    monkeypatch.setattr("guardband.ray.streamed.calibrate_on", partial(calibrate_on, keep_scores=keep_scores))
     model = gb.ray.fit(pattern, target="y", memory_limit=1000, split_by=list(keys), **OPTIONS)
     fitted, wanted = model.fitted_, one.fitted_
     np.testing.assert_array_equal(fitted.training_entities, wanted.training_entities)
@@ -298,6 +295,10 @@ def test_rows_that_no_process_may_hold_are_split_by_what_they_belong_to(keys, vi
     assert fitted.reference == Reference.learn(table.take(np.array(smallest)), y[smallest])
     assert len(fitted.calibration_entities) + len(fitted.training_entities) == 120
     assert not np.isin(fitted.calibration_entities, fitted.training_entities).any()
+    again = copy.copy(model).calibrate(*held_out)  # on one machine
+    assert model.certificate_.n_calibration == again.certificate_.n_calibration
+    for name, array in again.calibration_.found.arrays.items():
+        np.testing.assert_array_equal(model.calibration_.found.arrays[name], array)
     assert "Rows were split by a hash of " + ", ".join(keys) in str(model.certificate_)
     assert "did not look for rows that depend" not in str(model.certificate_)
 
@@ -325,13 +326,12 @@ def test_entities_do_not_depend_on_how_rows_are_divided_and_many_are_sampled(vis
     assert len(set(one.X["patient"].to_pylist())) == len(one.labels) == len(one.y)
 
 
-def test_rows_that_do_not_say_what_they_belong_to_are_refused(visits, monkeypatch, tmp_path):
+def test_rows_that_do_not_say_what_they_belong_to_are_refused(visits, tmp_path):
     _, own = visits
     gone = own.set_column(
         own.column_names.index("patient"), "patient", pa.array([None, *own["patient"].to_pylist()[1:]])
     )
     pattern = write(tmp_path / "in", gone, 2)
-    monkeypatch.setattr("guardband.ray.streamed._refuse", lambda *arguments: None)
     with pytest.raises(ValueError, match=r"rows 1 to 750 of .*0\.parquet have no value of 'patient'"):
         gb.ray.fit(pattern, target="y", memory_limit=1000, split_by="patient", **OPTIONS)
 
@@ -347,7 +347,6 @@ def test_rows_that_do_not_say_what_they_belong_to_are_refused(visits, monkeypatc
         ({"groups": "town"}, "groups names 'town', which is not among the columns"),
         ({"memory_limit": 9, "groups": "auto"}, "To look for groups, guardband needs all rows in one process"),
         ({"memory_limit": 9, "groups": len}, "Groups by a function need all rows in one process"),
-        ({"memory_limit": 9, "split_by": "letter"}, "Rows that belong together need all rows in one process"),
         ({"memory_limit": 9, "preset": 60}, "A time limit needs all rows in one process"),
     ],
 )

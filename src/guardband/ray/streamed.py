@@ -141,7 +141,6 @@ def _refuse(params: Mapping[str, Any], options: FitOptions) -> None:
         ("targets", params["targets"] is not None, "Several targets need"),
         ("groups", params["groups"] == AUTO, "To look for groups, guardband needs"),
         ("groups", callable(params["groups"]), "Groups by a function need"),
-        ("split_by", bool(params["split_by"]), "Rows that belong together need"),
         ("distribution", options.distribution, "A distribution needs"),
         ("network", options.architecture.builder is not None, "A network of your own needs"),
         ("target_transform", isinstance(options.target.transform, tuple), "A transform of your own needs"),
