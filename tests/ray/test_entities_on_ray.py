@@ -82,18 +82,14 @@ def same(one, many, new, is_counted=False):
         np.testing.assert_array_equal(many.fitted_.calibration_entities, one.fitted_.calibration_entities)
 
 
-@pytest.mark.parametrize("order", [FORWARD, BACKWARD])
+@pytest.mark.parametrize(("keep_scores", "order"), [(1 << 20, FORWARD), (500, BACKWARD)])
 @pytest.mark.parametrize(
-    ("options", "keep_scores"),
+    "options",
     [
-        ({"confidence_level": [0.5, 0.8]}, 1 << 20),
-        ({"confidence_level": [0.5, 0.8]}, 500),
-        ({"tails": (0.1, 0.2)}, 1 << 20),
-        ({"tails": (0.1, 0.2)}, 500),
-        ({"guarantee": "pac"}, 1 << 20),
-        ({"guarantee": "pac"}, 500),
-        ({"groups": "letter", "confidence_level": 0.5}, 1 << 20),
-        ({"groups": "letter", "confidence_level": 0.5}, 500),
+        {"confidence_level": [0.5, 0.8]},
+        {"tails": (0.1, 0.2)},
+        {"guarantee": "pac"},
+        {"groups": "letter", "confidence_level": 0.5},
     ],
 )
 def test_a_model_is_that_of_one_machine(options, keep_scores, order, trained, files, parts, tmp_path, monkeypatch):

@@ -204,6 +204,8 @@ class TableAsked(Asked):
         The columns that there are.
     weighting : Weighting, default None
         Where the weights of rows come from, if they have any.
+    split_by : str or sequence of str, default None
+        The columns that say what rows belong to, if the model does not know.
     """
 
     def __init__(
@@ -211,7 +213,7 @@ class TableAsked(Asked):
         model: TableModel,
         names: Sequence[str],
         weighting: Weighting | None = None,
-        split_by: Sequence[str] | None = None,
+        split_by: str | Sequence[str] | None = None,
     ) -> None:
         fitted = model.fitted_
         need_held_out(fitted.rule, "calibrate on other rows")
@@ -283,6 +285,8 @@ class RuleAsked(Asked):
         The columns that there are.
     weighting : Weighting, default None
         Where the weights of rows come from. None means that the rule knows, if they have any.
+    split_by : str or sequence of str, default None
+        The columns that say what rows belong to, if the rule does not know.
     """
 
     def __init__(
@@ -290,7 +294,7 @@ class RuleAsked(Asked):
         rule: BandCalibrator,
         names: Sequence[str],
         weighting: Weighting | None = None,
-        split_by: Sequence[str] | None = None,
+        split_by: str | Sequence[str] | None = None,
     ) -> None:
         if rule.calibration_.rule.target_names:
             raise ValueError("Ray calibrates rules of one target. Use calibrate for several.")
