@@ -8,7 +8,8 @@ from guardband.bands.predicted import Context, PredictedInterval
 from guardband.bands.predicted_several import PredictedSeveral
 from guardband.calibration.calibrated import Calibrated
 from guardband.calibration.conformal import Conformal
-from guardband.calibration.counted import CountedSummary, Joined, Known, Remembered, summary_from
+from guardband.calibration.counted import CountedSummary, Joined, Known, Remembered
+from guardband.calibration.counted_at import KnownAt, SharedFound, Weighed, in_words, summary_from
 from guardband.calibration.cut import MarginalCut, PacCut, SharedCut
 from guardband.calibration.each import EachConformal
 from guardband.calibration.group_ranks import GroupScores
@@ -19,6 +20,7 @@ from guardband.calibration.sided import Sided
 from guardband.calibration.summary import Summary
 from guardband.calibration.weighted_cut import WeightedCut
 from guardband.doors.model_checks import check_counted
+from guardband.doors.weight_checks import check_known_weights, check_shared
 
 LEVELS = Levels.of([0.8, 0.9, 0.99], None)
 N = 500
@@ -182,3 +184,51 @@ def test_counts_of_a_file_that_can_be_true_are_taken():
 def test_counts_of_a_file_that_contradict_each_other_are_refused(changed, said):
     with pytest.raises(ValueError, match=said):
         checked(**changed)
+
+
+WEIGHED = {"scores": [1.0, 2.0], "most_weight": [[0.5, 3.0]], "shares": [5.0, 0.3, 0.1], "infinite": [1]}
+SHARED = {"thresholds": [1.5], "entities": [4, 0, 1], "least": [-1.0]}
+
+
+@pytest.mark.parametrize(
+    ("good", "changes"),
+    [
+        (WEIGHED, {"scores": [2.0, 1.0]}),
+        (WEIGHED, {"scores": [1.0, np.nan]}),
+        (WEIGHED, {"scores": [1.0]}),
+        (WEIGHED, {"most_weight": [[3.0, 0.5]]}),
+        (WEIGHED, {"most_weight": [[0.5, np.inf]]}),
+        (WEIGHED, {"shares": [10.1, 0.3, 0.1]}),
+        (WEIGHED, {"shares": [0.9, 0.3, 0.1]}),
+        (WEIGHED, {"shares": [5.0, 1.3, 0.1]}),
+        (WEIGHED, {"shares": [5.0, 0.3]}),
+        (WEIGHED, {"infinite": [11]}),
+        (SHARED, {"thresholds": [np.nan]}),
+        (SHARED, {"thresholds": [[1.5]]}),
+        (SHARED, {"entities": [0, 0, 1]}),
+        (SHARED, {"entities": [11, 0, 1]}),
+        (SHARED, {"entities": [4, 0, -1]}),
+        (SHARED, {"least": [np.nan]}),
+    ],
+)
+def test_what_a_file_says_of_scores_that_are_gone_is_checked(good, changes):
+    kind, check = (Weighed, check_known_weights) if good is WEIGHED else (SharedFound, check_shared)
+    known = {name: np.array(own) for name, own in good.items()}
+    found = kind.from_arrays(known)
+    assert check(found, 10) is None
+    for name, array in found.to_arrays().items():
+        np.testing.assert_array_equal(array, known[name])
+    assert check(kind.from_arrays(known | {name: np.array(own) for name, own in changes.items()}), 10) is not None
+
+
+@pytest.mark.parametrize("are_alike", [True, False])
+def test_entities_that_were_counted_give_the_promise_of_their_scores(are_alike):
+    rng, levels = np.random.default_rng(6), Levels.of([0.5, 0.9])
+    entity = rng.integers(0, 40, 300)
+    scores = rng.normal(size=40)[entity] if are_alike else rng.normal(size=300)
+    one = SharedCut().calibrate(scores, Context(entity=entity), levels, False)
+    found = SharedFound(one.arrays["threshold"], len(np.unique(entity)), are_alike, 0, float(scores.min()))
+    many = SharedCut().calibrate_counted(KnownAt(300, in_words(levels), found), levels, False)
+    assert many.promise == one.promise
+    with pytest.raises(ValueError, match="name all levels"):
+        SharedCut().calibrate_counted(KnownAt(300, in_words(levels), found), Levels.of(0.8), False)

@@ -5,7 +5,7 @@ import pytest
 
 from guardband.bands.levels import Levels
 from guardband.bands.predicted import Context
-from guardband.calibration.counted import KnownAt, RememberedAt
+from guardband.calibration.counted_at import KnownAt, RememberedAt
 from guardband.calibration.weighted_cut import WeightedCut
 from guardband.calibration.weighted_search import AskedWeights, WeightTotals, searched_weights
 from guardband.data.order_statistics import MOST_BYTES, replied

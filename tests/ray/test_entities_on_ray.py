@@ -1,6 +1,7 @@
 """On Ray rows that belong together calibrate as on one machine, to the bit, in whichever files they lie."""
 
 import copy
+import json
 import warnings
 from glob import glob
 
@@ -82,18 +83,14 @@ def same(one, many, new, is_counted=False):
         np.testing.assert_array_equal(many.fitted_.calibration_entities, one.fitted_.calibration_entities)
 
 
-@pytest.mark.parametrize("order", [FORWARD, BACKWARD])
+@pytest.mark.parametrize(("keep_scores", "order"), [(1 << 20, FORWARD), (500, BACKWARD)])
 @pytest.mark.parametrize(
-    ("options", "keep_scores"),
+    "options",
     [
-        ({"confidence_level": [0.5, 0.8]}, 1 << 20),
-        ({"confidence_level": [0.5, 0.8]}, 500),
-        ({"tails": (0.1, 0.2)}, 1 << 20),
-        ({"tails": (0.1, 0.2)}, 500),
-        ({"guarantee": "pac"}, 1 << 20),
-        ({"guarantee": "pac"}, 500),
-        ({"groups": "letter", "confidence_level": 0.5}, 1 << 20),
-        ({"groups": "letter", "confidence_level": 0.5}, 500),
+        {"confidence_level": [0.5, 0.8]},
+        {"tails": (0.1, 0.2)},
+        {"guarantee": "pac"},
+        {"groups": "letter", "confidence_level": 0.5},
     ],
 )
 def test_a_model_is_that_of_one_machine(options, keep_scores, order, trained, files, parts, tmp_path, monkeypatch):
@@ -222,14 +219,16 @@ def test_an_audit_draws_the_rows_of_one_machine(trained, files, parts, tmp_path)
     assert (many.verdict, [own.covered for own in many.levels]) == (one.verdict, [own.covered for own in one.levels])
 
 
-def test_the_command_calibrates_entities_with_and_without_ray(files, tmp_path, monkeypatch):
+def test_the_command_calibrates_entities_with_and_without_ray(files, tmp_path, monkeypatch, capfd):
     rules = tmp_path / "one.rule", tmp_path / "many.rule", tmp_path / "counted.rule"
     for rule, more in zip(rules, ([], ["--ray", "auto"], ["--ray", "auto", "--keep-scores", "500"]), strict=True):
         columns = ["--lower", "low", "--upper", "high", "--target", "y", "--split-by", "patient"]
-        monkeypatch.setattr("sys.argv", ["guardband", "calibrate", files, *columns, "-o", str(rule), "-q", *more])
+        monkeypatch.setattr("sys.argv", ["guardband", "calibrate", files, *columns, "-o", str(rule), "--json", *more])
         with pytest.raises(SystemExit) as end:
             main()
         assert end.value.code in (None, 0)
+        said = json.loads(capfd.readouterr().out)
+        assert said["rows"] == {"read": sum(SIZES), "calibrated": said["certificate"]["n_calibration"]}
     one, *others = map(gb.load, rules)
     for many in others:
         assert many.certificate.promise == one.certificate.promise

@@ -251,7 +251,7 @@ def once(marker):
     return end
 
 
-@pytest.mark.parametrize("where", ["guardband.ray.calibrating._summarised", "guardband.ray.spread._answer"])
+@pytest.mark.parametrize("where", ["guardband.ray.summarising._summarised", "guardband.ray.spread._answer"])
 def test_a_worker_killed_in_calibration_changes_nothing(where, fitted, files, whole, tmp_path, monkeypatch):
     from importlib import import_module
 

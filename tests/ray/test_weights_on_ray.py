@@ -64,8 +64,7 @@ def same(one, many, new):
     np.testing.assert_array_equal(other.upper, own.upper)
 
 
-@pytest.mark.parametrize("order", [FORWARD, BACKWARD])
-@pytest.mark.parametrize("keep_scores", [500, 1 << 20])
+@pytest.mark.parametrize(("keep_scores", "order"), [(1 << 20, FORWARD), (500, BACKWARD)])
 @pytest.mark.parametrize(
     ("options", "weights", "max_weight"),
     [
@@ -126,19 +125,23 @@ def test_rows_are_predicted_and_judged_by_their_weights(fitted, files, parts):
     assert [own.covered for own in many.levels] == [own.covered for own in one.levels]
 
 
+MANY = 1 << 20
+
+
 @pytest.mark.parametrize(
-    ("weights", "words"),
+    ("weights", "words", "keep_scores"),
     [
-        ([1.0, -2.0, 1.0], r"there is the weight .2 in .*bad\.parquet\. Correct it, or remove the row"),
-        ([1.0, np.nan, 1.0], r"there is a missing weight in .*bad\.parquet"),
-        ([1.0, np.inf, 1.0], r"there is the weight ∞ in .*bad\.parquet"),
-        (["1", "two", "3"], r"found 'two' in row 2 of .*bad\.parquet|must hold numbers"),
-        ([0.0, 0.0, 0.0], "All weights are 0"),
-        ([1.0, 3.0, 1.0], "The largest weight is 3, and max_weight is 2"),
-        (None, r"There is no column 'w' of weights\. The columns are .*Name one"),
+        ([1.0, -2.0, 1.0], r"there is the weight .2 in .*bad\.parquet\. Correct it, or remove the row", MANY),
+        ([1.0, np.nan, 1.0], r"there is a missing weight in .*bad\.parquet", MANY),
+        ([1.0, np.inf, 1.0], r"there is the weight ∞ in .*bad\.parquet", MANY),
+        (["1", "two", "3"], r"column 'w'.* 'two' in row 2 of .*bad\.parquet", MANY),
+        ([0.0, 0.0, 0.0], "All weights are 0", MANY),
+        ([0.0, 0.0, 0.0], "All weights are 0", 1),
+        ([1.0, 3.0, 1.0], "The largest weight is 3, and max_weight is 2", MANY),
+        ([1.0, 3.0, 1.0], "The largest weight is 3, and max_weight is 2", 1),
+        (None, r"There is no column 'w' of weights\. The columns are .*Name one", MANY),
     ],
 )
-@pytest.mark.parametrize("keep_scores", [1, 1 << 20])
 def test_what_is_no_weight_is_said_in_one_sentence(weights, words, keep_scores, fitted, tmp_path):
     rows = table(3, 60)
     rows = rows if weights is None else rows.append_column("w", pa.array(weights))

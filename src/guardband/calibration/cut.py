@@ -25,7 +25,8 @@ from guardband.bands.ranks import (
     shared_order_statistic,
     simultaneous_rank,
 )
-from guardband.calibration.counted import Counted, CountedAt, Joined, Known, SharedFound
+from guardband.calibration.counted import Counted, Joined, Known
+from guardband.calibration.counted_at import CountedAt, SharedFound
 from guardband.calibration.rule import Calibration, Remark
 from guardband.calibration.summary import Array
 from guardband.exceptions import DegenerateBandWarning

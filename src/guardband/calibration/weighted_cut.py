@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from guardband.bands.levels import Levels
 from guardband.bands.predicted import Context
 from guardband.bands.weighted_promise import WeightedPromise
-from guardband.calibration.counted import Counted, CountedAt, Weighed
+from guardband.calibration.counted import Counted
+from guardband.calibration.counted_at import CountedAt, Weighed
 from guardband.calibration.cut import Cut
 from guardband.calibration.rule import Calibration, Remark
 from guardband.calibration.summary import Array

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guardband.bands.levels import Levels
-from guardband.calibration.counted import CountedAt, Weighed
+from guardband.calibration.counted_at import CountedAt, Weighed
 from guardband.calibration.summary import Array
 from guardband.calibration.weighted_cut import effective, largest_weight, scaled_sums
 from guardband.data.exact_sum import ExactSum

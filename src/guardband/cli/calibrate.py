@@ -261,7 +261,8 @@ def _finish(rule: BandCalibrator, rows: Labelled, output: Path, speaker: Speaker
     speaker.tell(f"{len(sample)} of the calibration rows, with their intervals:")
     speaker.tell(sample_table(sample, speaker.out.width if speaker.out.is_terminal else WIDTH))
     calibrated = certificate.n_calibration
-    read = max(rows.n, calibrated)  # on Ray, rows are only the first of the files
+    own = rule.calibration_  # on Ray, rows are only the first of the files
+    read = max(rows.n, own.summary.n, 0 if own.unit is None else own.unit.n_rows)
     speaker.tell(f"Rule: {output}, from {read:,} calibration rows of {source}")
     speaker.tell(f"Next: guardband predict {output} NEW.csv -o OUT.csv")
     speaker.tell_json(

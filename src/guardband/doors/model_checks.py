@@ -23,7 +23,8 @@ from guardband.bands.predicted import Context, Predicted
 from guardband.bands.promise import Promise
 from guardband.bands.risk_bounds import risk_budget
 from guardband.calibration.conformal import Conformal
-from guardband.calibration.counted import CountedSummary, Known, KnownAt, Weighed
+from guardband.calibration.counted import CountedSummary, Known
+from guardband.calibration.counted_at import KnownAt, Weighed
 from guardband.calibration.cut import RankCut
 from guardband.calibration.grouped_cut import GroupedCut
 from guardband.calibration.rejection_cut import RejectionCut

@@ -14,7 +14,8 @@ from torch import Tensor
 from guardband.bands.certificate import Certificate
 from guardband.bands.predicted import Predicted
 from guardband.calibration.calibrated import Calibrated, Chosen, OnInsufficient, Unit
-from guardband.calibration.counted import CountedSummary, summary_from
+from guardband.calibration.counted import CountedSummary
+from guardband.calibration.counted_at import summary_from
 from guardband.calibration.rule import Rule
 from guardband.doors.model_checks import check_counted, check_summary, like_predicted
 from guardband.doors.stored import NotNegative

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import convert
 from numpy.typing import NDArray
 
-from guardband.calibration.counted import SharedFound, Weighed
+from guardband.calibration.counted_at import SharedFound, Weighed
 from guardband.calibration.rule import Rule
 
 

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from guardband.calibration.calibrated import Unit
 from guardband.calibration.conformal import Conformal
-from guardband.calibration.counted import Counted, CountedSummary, Remembered, RememberedAt
-from guardband.calibration.rejection_cut import RejectionCut, refuse_larger, seed_of
+from guardband.calibration.counted import Counted, CountedSummary, Remembered
+from guardband.calibration.counted_at import RememberedAt
+from guardband.calibration.rejection_cut import RejectionCut, refuse_larger
 from guardband.calibration.rule import Rule
-from guardband.calibration.summary import Array, Summary
+from guardband.calibration.summary import Summary
 from guardband.calibration.weighted_cut import NO_WEIGHT, WeightedCut
 from guardband.calibration.weighted_search import FEW, WeightTotals
 from guardband.data.entities import refuse_seen
-from guardband.data.entities import seed_of as seed_of_entities
-from guardband.data.fingerprint import Prints, Twins, count_overlap, repeats_in_words, smallest_prints
+from guardband.data.fingerprint import Prints, Twins, repeats_in_words, smallest_prints
 from guardband.data.labelled_rows import warn_of_missing
 from guardband.doors.bands import BandCalibrator
 from guardband.doors.fitted import lacking_in_words
@@ -28,70 +26,24 @@ from guardband.doors.table_model import TableModel
 from guardband.doors.weights import Weighting
 from guardband.exceptions import OverlapError, RepeatedRowsWarning, warn
 from guardband.ray.belonging import Belongs, Together
-from guardband.ray.cluster import Failed, Shared, connect, in_order, task, workers
+from guardband.ray.cluster import Failed, connect
 from guardband.ray.meeting import Draw, EntityScores, met
 from guardband.ray.models import NONE, Asked, RuleAsked, TableAsked
-from guardband.ray.pieces import Reader, Source, name_of, names_of, pieces_of, source_of
+from guardband.ray.pieces import Reader, Source, name_of, names_of, source_of
 from guardband.ray.sources import Files
-from guardband.ray.spread import Held, Spread, kept, with_weights
+from guardband.ray.spread import Spread, kept, with_weights
+from guardband.ray.summarising import SAMPLE, Told, summarised
 from guardband.words import listed
 
 if TYPE_CHECKING:
     from ray.data import Dataset
 
 KEEP_SCORES = 1 << 20
-SAMPLE = 1 << 14
-"""So many fingerprints are kept of rows that are only counted: an audit knows such rows again."""
 MOST_NAMED = 5
 HEAVY = (
     "Intervals of rows that are far heavier than most may be wider than on one machine: at most those of rows of twice "
     "their weight."
 )
-AHEAD = 4
-"""So many pieces for each worker are under way at most."""
-
-
-@dataclass(frozen=True)
-class Told:
-    """What a worker tells of a piece of calibration rows; scores and fingerprints stay in the object store.
-
-    Parameters
-    ----------
-    held : Held or None
-        Counts of the scores, None if counts are not enough for the rule.
-    keeps_rows : bool
-        Whether the rule keeps something of each row.
-    n : int
-        The number of rows that were calibrated on.
-    totals : dict of arrays
-        What the rule adds up over the rows.
-    missing : int
-        How many rows have no true value.
-    known : int
-        How many rows also occur among the training rows.
-    is_whole : tuple of bool
-        Whether all true values of each target are whole numbers.
-    lacking : int
-        How many other rows lack one of several targets, and cannot calibrate.
-    smallest : array
-        The smallest of the rows' fingerprints.
-    weights : WeightTotals or None
-        What is to be known of their weights, if they have any.
-    seed : int
-        A hash of their scores and weights, or of what they belong to and their true values.
-    """
-
-    held: Held | None
-    keeps_rows: bool
-    n: int
-    totals: dict[str, Array]
-    missing: int
-    known: int
-    is_whole: tuple[bool, ...]
-    lacking: int
-    smallest: Prints
-    weights: WeightTotals | None = None
-    seed: int = 0
 
 
 def calibrate(
@@ -200,13 +152,11 @@ class _Calibration:
     def __init__(self, asked: Asked, source: Any, reader: Reader, keep: int, skip_corrupt: bool) -> None:
         self.asked, self.source, self.keep = asked, source, keep
         self.skipped = [path for path, _ in source.skipped] if isinstance(source, Files) else []
-        shared, run = Shared((asked, reader)), task(_summarised, returns=3)
         self.told: list[Told] = []
         self.blocks: list[Any] = []
         self.prints: list[Any] = []
         self.sample: Prints = NONE
-        calls = (partial(_begun, run, shared, piece) for piece in pieces_of(source))
-        for told, block, prints, piece in in_order(calls, AHEAD * workers()):
+        for told, block, prints, piece in summarised(asked, reader, source):
             if isinstance(told, Failed):
                 if not (skip_corrupt and told.is_corrupt):
                     raise told.error()
@@ -356,59 +306,3 @@ class _Calibration:
         import ray
 
         return np.concatenate([ray.get(own) for own in self.prints])
-
-
-def _begun(run: Any, shared: Shared, piece: Any) -> list[Any]:
-    told, block, prints = run.remote(shared, piece)
-    return [told, block, prints, piece]
-
-
-def _summarised(shared: Shared, piece: Any) -> tuple[Told | Failed, dict[str, Array], Any]:
-    """Return what is told of a piece, what the rule keeps of each of its rows, and their fingerprints."""
-    import torch
-
-    torch.set_num_threads(1)
-    asked, reader = shared.get()
-    total: Summary | None = None
-    prints, missing, lacking, known = [], 0, 0, 0
-    is_whole: tuple[bool, ...] = ()
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            for table, y, absent in reader.rows(piece):
-                missing += absent
-                if asked.needs_all_targets:
-                    complete = ~np.isnan(y).any(axis=1)
-                    lacking += int((~complete).sum())
-                    table, y = table.filter(complete), y[complete]
-                if not len(y):
-                    continue
-                own = asked.summarised(table, y, name_of(piece))
-                total = own.summary if total is None else total + own.summary
-                prints.append(own.prints)
-                known += count_overlap(own.prints, asked.training_prints)
-                is_whole = tuple(map(all, zip(is_whole, own.is_whole, strict=True))) if is_whole else own.is_whole
-    except ValueError as error:
-        return Failed.of(error), {}, None
-    if total is None:
-        return Told(None, False, 0, {}, missing, 0, (), lacking, NONE), {}, None
-    block = dict(total.joined().blocks[0]) if total.blocks else {}
-    held = Held.of(asked.rule.countable(block), asked.groups) if asked.can_count and block else None
-    every = np.concatenate(prints)
-    told = Told(
-        held,
-        bool(block),
-        total.n,
-        dict(total.totals),
-        missing,
-        known,
-        is_whole,
-        lacking,
-        smallest_prints(every, SAMPLE),
-    )
-    if "weight" in block:
-        scores, weights = block["score"], block["weight"]
-        told = replace(told, weights=WeightTotals.of(scores, weights), seed=seed_of(scores, weights))
-    if "y" in block:
-        told = replace(told, seed=seed_of_entities(block["entity"], block["y"]))
-    return told, block, every

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from guardband.bands.levels import Levels
 from guardband.bands.ranks import marginal_rank
-from guardband.calibration.counted import CountedAt, SharedFound
+from guardband.calibration.counted_at import CountedAt, SharedFound
 from guardband.calibration.cut import SAME
 from guardband.calibration.summary import Array
 from guardband.data.entities import Labels, draws

@@ -36,7 +36,8 @@ from guardband.doors.weights import Weighting, weighted, with_weights
 from guardband.exceptions import TargetWarning, warn
 from guardband.learning.learned import Learned
 from guardband.ray.belonging import Belongs, Together
-from guardband.words import listed, number
+from guardband.ray.weighing import weights_of, with_weight_column
+from guardband.words import listed
 
 NONE: Prints = np.empty(0, dtype=np.uint64)
 
@@ -217,6 +218,8 @@ class TableAsked(Asked):
         The columns that there are.
     weighting : Weighting, default None
         Where the weights of rows come from, if they have any.
+    split_by : str or sequence of str, default None
+        The columns that say what rows belong to, if the model does not know.
     """
 
     def __init__(
@@ -224,7 +227,7 @@ class TableAsked(Asked):
         model: TableModel,
         names: Sequence[str],
         weighting: Weighting | None = None,
-        split_by: Sequence[str] | None = None,
+        split_by: str | Sequence[str] | None = None,
     ) -> None:
         fitted = model.fitted_
         need_held_out(fitted.rule, "calibrate on other rows")
@@ -294,6 +297,8 @@ class RuleAsked(Asked):
         The columns that there are.
     weighting : Weighting, default None
         Where the weights of rows come from. None means that the rule knows, if they have any.
+    split_by : str or sequence of str, default None
+        The columns that say what rows belong to, if the rule does not know.
     """
 
     def __init__(
@@ -301,7 +306,7 @@ class RuleAsked(Asked):
         rule: BandCalibrator,
         names: Sequence[str],
         weighting: Weighting | None = None,
-        split_by: Sequence[str] | None = None,
+        split_by: str | Sequence[str] | None = None,
     ) -> None:
         weighting = rule.weighting if weighting is None else weighting
         belonging = Belongs.of(rule.belonging, rule.fitted_.has_labels, split_by, names, are_apart=True)
@@ -393,58 +398,6 @@ def kinds_of_model(model: TableModel, names: Sequence[str]) -> dict[str, Kind]:
             "a model without them."
         )
     return {name: kind for name, kind in zip(own, kinds, strict=True) if name in names}
-
-
-def with_weight_column(kinds: Mapping[str, Any], weighting: Weighting | None, names: Sequence[str]) -> dict[str, Any]:
-    """Return the columns that a model needs together with the column of weights, if there is one.
-
-    Parameters
-    ----------
-    kinds : dict of str to Kind
-        The columns that it needs otherwise, and what each is.
-    weighting : Weighting or None
-        Where the weights of rows come from, None if all count alike.
-    names : sequence of str
-        The columns that there are.
-    """
-    if weighting is None or weighting.function is not None or weighting.estimate is not None:
-        return dict(kinds)
-    column = weighting.column
-    if column is None:
-        raise ValueError("The weights of this model are numbers from Python. Name their column with weights=...")
-    if column not in names:
-        raise ValueError(f"There is no column {column!r} of weights. The columns are {listed(names, 10)}. Name one.")
-    return {column: "number", **kinds}
-
-
-def weighting_of_new(model: TableModel | BandCalibrator) -> Weighting | None:
-    """Return where the weights of new rows come from, None if a calibrated model needs none."""
-    weighting = model.fitted_.weighting if isinstance(model, TableModel) else model.weighting
-    return weighting if "weight" in model.calibration_.rule.uses_of_new else None
-
-
-def weights_of(weighting: Weighting, X: Any, n: int, place: str) -> Array:
-    """Return the weights of some rows; what is no weight is refused with the place where it stands.
-
-    Parameters
-    ----------
-    weighting : Weighting
-        Where the weights of rows come from.
-    X : table
-        The rows.
-    n : int
-        How many they are.
-    place : str
-        Where they are, in words.
-    """
-    weights = weighting.of_rows(X, n)
-    odd = np.flatnonzero(~((weights >= 0) & (weights < np.inf)))
-    if len(odd):
-        found = "a missing weight" if np.isnan(weights[odd[0]]) else f"the weight {number(float(weights[odd[0]]))}"
-        raise ValueError(
-            f"Weights must be 0 or positive numbers, and there is {found} in {place}. Correct it, or remove the row."
-        )
-    return weights
 
 
 def _calibrated(

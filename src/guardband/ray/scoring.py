@@ -18,9 +18,10 @@ from guardband.data.files import locked_folder, write_whole
 from guardband.doors.bands import BandCalibrator
 from guardband.doors.table_model import TableModel
 from guardband.ray.cluster import Failed, Shared, connect, in_order, task, workers
-from guardband.ray.models import kinds_of_model, weighting_of_new, with_weight_column
+from guardband.ray.models import kinds_of_model
 from guardband.ray.pieces import Reader, name_of, names_of
 from guardband.ray.sources import FILE, ROW, Files, Part, read
+from guardband.ray.weighing import weighting_of_new, with_weight_column
 
 if TYPE_CHECKING:
     import pyarrow as pa
