@@ -66,9 +66,13 @@ def _cost(own: Entries) -> str:
 
 
 def _width(own: Entries) -> str:
-    if own["mean_width"] is None and not own["infinite"] and own["found"] is None:
-        return ""
-    return "infinite" if own["mean_width"] is None else plain_number(own["mean_width"])
+    """Return the mean width of the calibration rows' intervals; of test rows if calibration rows were only counted."""
+    width, found = own["mean_width"], own["found"]
+    if width is None and not own["infinite"]:
+        if found is None:
+            return ""
+        width = found["mean_width"]
+    return plain_number(width)  # which says that nothing is infinite
 
 
 def _remark(own: Entries) -> str:
