@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -54,7 +53,7 @@ MemoryLimit = Annotated[
     ),
 ]
 Checkpoints = Annotated[
-    Path | None,
+    str | None,
     typer.Option(
         "--checkpoints",
         metavar="FOLDER",
