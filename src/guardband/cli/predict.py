@@ -200,7 +200,7 @@ def _predict_on_ray(
     from guardband.cli.predict_ray import PartWriter, ending_of, place_in, predict_on_ray
     from guardband.cli.stream import Inputs
     from guardband.data.files import STANDARD
-    from guardband.data.storage import is_address
+    from guardband.data.storage import Address, is_address
     from guardband.doors.signed_file import trusted_file
     from guardband.ray.sources import Files
 
@@ -208,6 +208,8 @@ def _predict_on_ray(
     need_model_first("predict", model_path, table_paths)
     if STANDARD in (output, *table_paths) or sheet is not None:
         raise ValueError("--ray reads Parquet and CSV files into a folder. Name files, and a folder with -o OUT/.")
+    if is_address(output):
+        Address.of(output)  # which must not hold credentials
     files = Files.of(table_paths, on[1])
     ending = ending_of(files.like)
     if no_formulas and ending != ".csv":

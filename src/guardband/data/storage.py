@@ -125,8 +125,8 @@ class Address:
 
     def read(self) -> bytes:
         """Return the bytes of an object."""
-        with self.open("rb") as file:
-            return bytes(file.read())
+        with ObjectReader(self) as file:
+            return file.readall()
 
     def open(self, mode: str = "rb", buffering: int = PROBED) -> io.BufferedReader:
         """Open the object as a file is opened; so many bytes come with one request."""
@@ -178,6 +178,10 @@ class ObjectReader(io.RawIOBase):
         if size != min(left, len(buffer)):
             raise StorageError(f"{self._address} cannot be read: the connection was cut. {AGAIN}")
         return size
+
+    def readall(self) -> bytes:
+        """Return what is left, by one request."""
+        return self.read(max(self._size - self.tell(), 0)) or b""
 
     def close(self) -> None:
         """Close the object."""
