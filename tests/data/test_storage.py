@@ -4,6 +4,7 @@ import gzip
 import os
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -64,7 +65,7 @@ def test_the_endpoint_may_come_from_the_environment(server, monkeypatch):
     assert paths_in(["s3://bkt/*"]) == ["s3://bkt/a.csv"]
 
 
-@pytest.mark.parametrize("kind", ["parquet", "csv", "csv.gz"])
+@pytest.mark.parametrize("kind", ["parquet", "csv", "csv.gz", "csv.zip"])
 def test_an_object_is_read_as_the_file_that_it_is(kind, server, at, tmp_path):
     path = tmp_path / f"t.{kind}"
     if kind == "parquet":
@@ -73,6 +74,10 @@ def test_an_object_is_read_as_the_file_that_it_is(kind, server, at, tmp_path):
         csv.write_csv(ROWS, path)
     if kind == "csv.gz":
         path.write_bytes(gzip.compress(path.read_bytes()))
+    if kind == "csv.zip":
+        text = path.read_bytes()
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
+            packed.writestr("t.csv", text)
     Address.of(at("in/t")).upload(path)
     assert server.objects["bkt"]["in/t"] == path.read_bytes()
     here, there = open_table(str(path)), open_table(at("in/t"))

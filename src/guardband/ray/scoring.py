@@ -51,7 +51,7 @@ def predict(
     model : IntervalRegressor or BandCalibrator
         The calibrated model.
     data : str, sequence of str or ray.data.Dataset
-        Paths or patterns such as ``"in/*.parquet"`` of new rows, or a dataset.
+        Paths or patterns such as ``"in/*.parquet"`` or ``"s3://bucket/in/*.parquet"`` of new rows, or a dataset.
     confidence_level : float or sequence of float, default None
         Other levels than the model's own.
 
@@ -186,7 +186,7 @@ def score_files(
             else:
                 raise told.error()
             on_part(count, len(files.parts))
-        _need_plan(out, own)  # where nothing can be locked, another run may have begun in the same moment
+        _need_plan(out, own)  # where nothing can be locked, another run may have begun at nearly the same time
         write_json(out, DONE, {"parts": len(said), "skipped": skipped})
     return Scored(tuple(said[part] for part in files.parts if part in said), tuple(skipped), again)
 

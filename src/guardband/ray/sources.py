@@ -100,7 +100,7 @@ class Files:
         Parameters
         ----------
         given : str or sequence of str
-            Paths or patterns such as ``"in/*.parquet"``.
+            Paths or patterns such as ``"in/*.parquet"``, also in object storage: ``"s3://bucket/in/*.parquet"``.
         skip_corrupt : bool, default False
             Whether to go on without files that cannot be read. They are counted.
         part_rows : int, default 2**20
@@ -146,7 +146,8 @@ def read(data: str | Sequence[str] | Dataset, columns: Sequence[str] | None = No
     Parameters
     ----------
     data : str, sequence of str or ray.data.Dataset
-        Paths or patterns such as ``"in/*.parquet"`` of files with the same columns, or a dataset.
+        Paths or patterns such as ``"in/*.parquet"`` of files with the same columns, or a dataset. They may be in object
+        storage: ``"s3://bucket/in/*.parquet"``.
     columns : sequence of str, default None
         The columns to read. None means all.
     """
