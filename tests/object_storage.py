@@ -123,6 +123,9 @@ class Handler(BaseHTTPRequestHandler):
         first, last = 0, len(data) - 1
         if asked:
             first, last = (int(number) for number in re.fullmatch(r"bytes=(\d+)-(\d+)", asked).groups())
+        if first >= max(len(data), 1):
+            self._fail(416, "InvalidRange")
+            return
         own = data[first : last + 1]
         headers = {"ETag": _tag(data), "Last-Modified": "Thu, 19 Nov 2026 00:00:00 GMT"}
         self._answer(206 if asked else 200, own, headers, is_cut=self.key in self.server.cut)

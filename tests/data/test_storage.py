@@ -185,6 +185,17 @@ def test_a_connection_that_is_cut_is_no_damage(server, at, tmp_path):
         list(disk.sound_batches())
 
 
+def test_what_the_storage_refuses_is_said_by_its_code(server, at):
+    server.objects["bkt"]["t"] = bytes(3000)
+    with Address.of(at("t")).open("rb", 500) as file:
+        assert file.read(500) == bytes(500)
+        server.objects["bkt"]["t"] = bytes(10)
+        with pytest.raises(
+            StorageError, match=r"s3://bkt/t\S* cannot be read: the storage answers \w+ \(status 416\)\. "
+        ):
+            file.read()
+
+
 def test_an_upload_that_fails_at_its_end_fails(server, at, tmp_path):
     (tmp_path / "t").write_bytes(bytes(6 << 20))
 

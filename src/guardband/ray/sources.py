@@ -64,11 +64,11 @@ class Part:
 
     @contextmanager
     def _unchanged(self) -> Iterator[None]:
-        """Raise if an object is not the same before and after. Ranges of two would look like a damaged file."""
+        """Raise if an object is not the same before and after. Ranges of two look like a damaged file."""
         self._need_same()
         try:
             yield
-        except UnreadableError:
+        except (UnreadableError, StorageError):
             self._need_same()
             raise
         self._need_same()
