@@ -5,7 +5,8 @@
 Two workers predict a table of 20 columns, calibrate on it, and fit it in passes, each at two sizes. The difference of
 the two is what a row costs in seconds of processors, and what a part of a file costs the driver and its network, since
 workers tell as much of a part of any size. The rest is fixed. The extrapolation adds these up for 64 machines like this
-one. Nothing of it ran on 64 machines. Disks, or a network that is slower than assumed, make it longer.
+one. Nothing of it ran on 64 machines. Disks, or a network that is slower than assumed, make it longer. The steps of
+training are measured by ``steps.py``.
 """
 
 from __future__ import annotations

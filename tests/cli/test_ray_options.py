@@ -22,6 +22,11 @@ def no_ray(monkeypatch):
         (("predict", "MODEL", "TABLE", "--ray", "local"), "Name files, and a folder with -o OUT/"),
         (("predict", "MODEL", "TABLE", "-o", "TABLE", "--ray", "local"), "cannot be a folder"),
         (("audit", "MODEL", "TABLE", "--ray", "local", "--all"), "--all needs the rows themselves"),
+        (("predict", "MODEL", "s3://b/x.csv", "-o", "out.csv"), "is in object storage, which only --ray reads"),
+        (("predict", "MODEL", "TABLE", "-o", "s3://b/x.csv"), "is in object storage, which only --ray writes to"),
+        (("audit", "MODEL", "s3://b/x.csv"), "is in object storage, which only --ray reads"),
+        (("audit", "MODEL", "s3://a:hidden@b/x.csv", "--ray", "local"), "must not hold credentials"),
+        (("predict", "MODEL", "TABLE", "-o", "s3://a:hidden@b/x", "--ray", "local"), "must not hold credentials"),
         (
             ("monitor", "MODEL", "TABLE", "--state", "s", "--ray", "local", "--split-by", "a"),
             "--split-by needs the rows",
@@ -31,7 +36,9 @@ def no_ray(monkeypatch):
 )
 def test_what_cannot_be_is_refused(command, small_model, arguments, said):
     places = {"MODEL": small_model.model_path, "TABLE": small_model.path}
-    assert said in command(*(places.get(own, own) for own in arguments)).complaint
+    complaint = command(*(places.get(own, own) for own in arguments)).complaint
+    assert said in complaint
+    assert "hidden" not in complaint
 
 
 @pytest.mark.parametrize(

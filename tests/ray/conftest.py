@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import guardband as gb
+from object_storage import KEYS, NO_OTHERS
 from ray_rows import QUICK, frame, table
 
 PROCESSES = 3
@@ -20,6 +21,7 @@ def cluster():
     from guardband.ray.cluster import connect
 
     os.environ.setdefault("RAY_worker_niceness", "0")  # else all that runs beside the tests goes first
+    os.environ.update(KEYS | NO_OTHERS)
     quiet = {"include_dashboard": False, "log_to_driver": False, "logging_level": logging.ERROR}
     ray.init(address="local", num_cpus=PROCESSES, object_store_memory=MEMORY, **quiet)
     connect()

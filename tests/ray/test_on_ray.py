@@ -288,9 +288,9 @@ def test_a_worker_killed_in_scoring_leaves_no_partial_or_second_file(
         original, note = scoring._write, scoring._note
 
         def killed(shared, part):
-            def ended(folder, own):
+            def ended(own):
                 end()
-                return note(folder, own)
+                return note(own)
 
             original.__globals__["_note"] = ended  # which it brings along, as it is not found by its name any more
             return original(shared, part)

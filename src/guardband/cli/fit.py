@@ -143,6 +143,7 @@ def fit(
     """
     speaker = Speaker(quiet, as_json, verbose)
     with speaker.doing("Starting"):
+        from guardband.data.disk import open_table
         from guardband.data.files import STANDARD
         from guardband.data.several import open_tables, paths_in
         from guardband.data.transforms import NAMED
@@ -256,7 +257,7 @@ def fit(
 
     if ray is not None:
         model.split_by = split_by or ([] if independent_rows else None)
-        groups = groups_in(group or [], open_tables(paths[:1]).names)
+        groups = groups_in(group or [], open_table(paths[0]).names)
         model.groups = groups.by
         fit_on_ray(model, paths, target, drop or [], ray, memory, checkpoints, output, speaker)
         return
@@ -300,5 +301,7 @@ def fit(
 
 
 def _model_path(table_path: str) -> Path:
-    name = Path(table_path).name.removesuffix(".gz")
+    from guardband.data.storage import name_of_file
+
+    name = name_of_file(table_path).removesuffix(".gz")
     return Path(Path(name.removesuffix(".zip") if name.endswith(".csv.zip") else name).stem + ENDING)

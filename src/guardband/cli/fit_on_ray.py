@@ -29,7 +29,7 @@ def fit_on_ray(
     drop: list[str],
     address: str,
     memory: float | None,
-    checkpoints: Path | None,
+    checkpoints: str | None,
     output: Path,
     speaker: Speaker,
 ) -> None:

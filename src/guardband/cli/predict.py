@@ -69,7 +69,8 @@ def predict(
             "-o",
             metavar="OUT",
             help="File to write: .csv, .csv.gz, .parquet or .arrow. Use - for CSV on standard output. With --ray, a "
-            "folder to write files to; a run that was stopped goes on there.",
+            "folder to write files to, also in object storage (s3://bucket/folder). A run that was stopped goes on "
+            "there.",
             rich_help_panel=OUTPUT,
         ),
     ] = "-",
@@ -122,6 +123,7 @@ def predict(
         from guardband.data.disk import LATIN
         from guardband.data.files import STANDARD
         from guardband.data.several import open_tables, paths_in
+        from guardband.data.storage import is_address
         from guardband.data.table_writer import format_of
 
     need_ray(ray, skip_corrupt)
@@ -129,6 +131,8 @@ def predict(
         how = (level, unlike, no_formulas, StatedColumns.of(quantiles, above, below))
         _predict_on_ray((model_path, trusted, device), (table_paths, sheet), output, how, (ray, skip_corrupt), speaker)
         return
+    if is_address(output):
+        raise ValueError(f"{output} is in object storage, which only --ray writes to. Add --ray local, or name a file.")
     ending = format_of(output)
     if as_json and output == STANDARD:
         raise ValueError("--json and the table cannot both go to standard output. Write the table to a file with -o.")
@@ -196,6 +200,7 @@ def _predict_on_ray(
     from guardband.cli.predict_ray import PartWriter, ending_of, place_in, predict_on_ray
     from guardband.cli.stream import Inputs
     from guardband.data.files import STANDARD
+    from guardband.data.storage import Address, is_address
     from guardband.doors.signed_file import trusted_file
     from guardband.ray.sources import Files
 
@@ -203,6 +208,8 @@ def _predict_on_ray(
     need_model_first("predict", model_path, table_paths)
     if STANDARD in (output, *table_paths) or sheet is not None:
         raise ValueError("--ray reads Parquet and CSV files into a folder. Name files, and a folder with -o OUT/.")
+    if is_address(output):
+        Address.of(output)  # which must not hold credentials
     files = Files.of(table_paths, on[1])
     ending = ending_of(files.like)
     if no_formulas and ending != ".csv":
@@ -211,15 +218,16 @@ def _predict_on_ray(
     with speaker.loading("Loading PyTorch"):
         model = load_for_tables(source, device)
     stated.need(model)
-    inputs, folder = Inputs.of(model, files.like), Path(output)
-    make_folder(folder)
+    inputs = Inputs.of(model, files.like)
+    if not is_address(output):
+        make_folder(Path(output))
     writer = PartWriter(model, inputs, levels_in(level) if level else None, unlike, stated, no_formulas, ending)
     began = time.monotonic()
-    done = predict_on_ray(files, Path(model_path).read_bytes(), writer, folder, on[1], on[0], speaker)
+    done = predict_on_ray(files, Path(model_path).read_bytes(), writer, output, on[1], on[0], speaker)
     seconds = time.monotonic() - began
     before = f" {done.again:,} of them were there before." if done.again else ""
     speaker.note(
-        f"Predicted {done.found.n:,} rows in {seconds:.1f} s. {folder} has {done.parts:,} files with the new columns "
+        f"Predicted {done.found.n:,} rows in {seconds:.1f} s. {output} has {done.parts:,} files with the new columns "
         f"{', '.join(done.added)}.{before}"
     )
     for words in done.skipped:

@@ -65,7 +65,7 @@ def predict_on_ray(
     files: Files,
     model_bytes: bytes,
     writer: PartWriter,
-    folder: Path,
+    folder: str,
     skip_corrupt: bool,
     address: str,
     speaker: Speaker,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -14,8 +13,8 @@ OnRay = Annotated[
     typer.Option(
         "--ray",
         metavar="local|ADDRESS",
-        help="Work on Ray: local starts it on this machine with all cores, and an address joins one that runs. Needs "
-        'pip install "guardband[ray]".',
+        help="Work on Ray: local starts it on this machine with all cores, and an address joins one that runs. Tables "
+        'may then be in object storage, such as s3://bucket/in/*.parquet. Needs pip install "guardband[ray]".',
         show_default="without Ray",
         rich_help_panel=TRAINING,
     ),
@@ -54,11 +53,12 @@ MemoryLimit = Annotated[
     ),
 ]
 Checkpoints = Annotated[
-    Path | None,
+    str | None,
     typer.Option(
         "--checkpoints",
         metavar="FOLDER",
-        help="With --ray: a folder that all machines see. If you give a stopped command again, training goes on.",
+        help="With --ray: a folder that all machines see, not in object storage. If you give a stopped command again, "
+        "training goes on.",
         rich_help_panel=TRAINING,
     ),
 ]

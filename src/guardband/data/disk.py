@@ -7,11 +7,12 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from guardband.data.arrow_file import batches_in
-from guardband.data.csv_file import Dialect, Stream, csv_blocks, sniff
+from guardband.data.csv_file import BLOCK, Dialect, Stream, csv_blocks, sniff
 from guardband.data.damage import AGAIN, UnreadableError, need_sound, plain_batch, plain_schema, reading, unpacked_bytes
 from guardband.data.excel_file import OLD_EXCEL, read_sheet
 from guardband.data.files import STANDARD
@@ -19,6 +20,7 @@ from guardband.data.kinds import Kind, column_of, kind_of_text, remark_on
 from guardband.data.memory import need_memory_for_bytes, need_memory_for_cells
 from guardband.data.packages import need_packages
 from guardband.data.parquet_file import need_shallow
+from guardband.data.storage import Address, arrow_source, buffer_bytes, is_address
 from guardband.data.text_cells import CellError, cells_of, is_bytes, is_latin
 from guardband.data.zip_file import ZIP, is_workbook
 
@@ -124,24 +126,32 @@ def _opened(path: str, sheet: str | None) -> DiskTable:
         _need_no_sheet(sheet, "Standard input")
         given: Any = sys.stdin.buffer
         return _open_csv(None, Stream(io.BufferedReader(given), "Standard input"), "Standard input")
-    file = Path(path)
-    if file.is_dir():
-        raise ValueError(f"{path} is a folder: name a file in it, or several by a pattern such as '{path}/*.csv'.")
-    if not file.exists():
-        raise FileNotFoundError(f"There is no table at {path}: check the path.")
-    if not file.is_file():
-        raise ValueError(f"{path} can be read only once, and a table is read twice. Pass it by standard input, as -.")
+    file = Address.of(path) if is_address(path) else Path(path)
+    if isinstance(file, Path):
+        _need_file(file)
     with file.open("rb") as opened:
         start = opened.read(8)
-        if start.startswith(OLD_EXCEL) or (start.startswith(ZIP) and is_workbook(opened, path)):
-            return _open_sheet(file, sheet)
+        is_sheet = start.startswith(OLD_EXCEL) or (start.startswith(ZIP) and is_workbook(opened, path))
+    if isinstance(file, Path) and is_sheet:
+        return _open_sheet(file, sheet)
     _need_no_sheet(sheet, path)
     if start.startswith(PARQUET):
         return _open_parquet(file)
-    if start.startswith(ARROW):
+    if isinstance(file, Path) and start.startswith(ARROW):
         return _open_arrow(file)
+    if is_sheet or start.startswith(ARROW):
+        raise ValueError(f"{path} is neither Parquet nor CSV. Save it as one of them, or copy it to this machine.")
     with file.open("rb") as opened:
         return _open_csv(file, Stream(opened, path), path)
+
+
+def _need_file(file: Path) -> None:
+    if file.is_dir():
+        raise ValueError(f"{file} is a folder: name a file in it, or several by a pattern such as '{file}/*.csv'.")
+    if not file.exists():
+        raise FileNotFoundError(f"There is no table at {file}: check the path.")
+    if not file.is_file():
+        raise ValueError(f"{file} can be read only once, and a table is read twice. Pass it by standard input, as -.")
 
 
 def _need_no_sheet(sheet: str | None, label: str) -> None:
@@ -163,27 +173,33 @@ def _open_sheet(path: Path, sheet: str | None) -> DiskTable:
     return DiskTable(found.label, names, len(table), None, read, table.schema, is_sheet=True, remarks=found.remarks)
 
 
-def _open_csv(file: Path | None, stream: Stream, label: str) -> DiskTable:
+def _open_csv(file: Path | Address | None, stream: Stream, label: str) -> DiskTable:
     dialect = sniff(stream.head, label)
     names = unique_names(dialect.names)
 
-    again = None if file is None else lambda: Stream(file.open("rb"), label)
+    again = None if file is None else partial(_stream, file, label)
+    first: Callable[[], Stream] = again or (lambda: stream)  # otherwise let go of: it holds the head of the file
 
     def read(columns: Sequence[str] | None) -> Iterator[tuple[pa.RecordBatch, int]]:
-        with closing(stream if again is None else again()) as own:
+        with closing(first()) as own:
             for batch in csv_blocks(own, dialect, names, label, again):
                 yield batch, own.taken
 
     return DiskTable(label, names, None if file is None else file.stat().st_size, dialect, read)
 
 
-def _open_parquet(path: Path) -> DiskTable:
+def _stream(file: Path | Address, label: str) -> Stream:
+    return Stream(file.open("rb") if isinstance(file, Path) else file.open("rb", BLOCK), label)
+
+
+def _open_parquet(path: Path | Address) -> DiskTable:
     from pyarrow import parquet
 
     with reading(str(path), "Parquet"):
         with path.open("rb") as opened:
             need_shallow(opened, str(path))
-        about = parquet.read_metadata(path)
+        with arrow_source(path) as source:
+            about = parquet.read_metadata(source)
         schema = about.schema.to_arrow_schema()
         names = schema.names
     unique = unique_names(names)
@@ -195,7 +211,8 @@ def _open_parquet(path: Path) -> DiskTable:
         wanted = set(unique if columns is None or not can_choose else columns)
         chosen = [name for name in unique if name in wanted]
         # Columns are read through small buffers: a row group may be larger than memory.
-        with parquet.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False) as file:
+        buffer = buffer_bytes(path, len(names))
+        with arrow_source(path) as source, parquet.ParquetFile(source, buffer_size=buffer, pre_buffer=False) as file:
             _need_unchanged(file.schema_arrow, schema, path)
             for batch in file.iter_batches(batch_rows(len(names)), columns=chosen if can_choose else None):
                 done += len(batch)
@@ -233,7 +250,7 @@ def _open_arrow(path: Path) -> DiskTable:
 
 
 def _columnar(
-    path: Path,
+    path: Path | Address,
     kind: str,
     names: tuple[str, ...],
     rows: int,
@@ -248,7 +265,7 @@ def _columnar(
     return DiskTable(str(path), names, rows, None, read, plain_schema(renamed), kind=kind)
 
 
-def _need_unchanged(found: pa.Schema, known: pa.Schema, path: Path) -> None:
+def _need_unchanged(found: pa.Schema, known: pa.Schema, path: Path | Address) -> None:
     if not found.equals(known):
         raise UnreadableError(f"{path} was changed while guardband read it. Try again when it is complete.")
 

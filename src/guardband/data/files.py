@@ -5,7 +5,9 @@ from __future__ import annotations
 import errno
 import os
 import re
+import shutil
 import stat
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -17,6 +19,7 @@ except ImportError:  # Windows: nothing is locked there, and so nothing is swept
 
 STANDARD = "-"
 """The name of standard input and of standard output."""
+SCRATCH = "guardband-scratch-"
 MOST_LINKS = 40
 LONGEST_NAME = 200
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
@@ -90,6 +93,22 @@ def locked_folder(folder: Path, waits: bool = True) -> Iterator[bool]:
     finally:
         if handle is not None:
             os.close(handle)
+
+
+@contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """Make a folder for this process alone, and remove it; those of killed processes of this user are removed too."""
+    for left in Path(tempfile.gettempdir()).glob(f"{SCRATCH}*"):
+        with suppress(OSError):
+            _remove_left(left)
+    while True:
+        with (
+            tempfile.TemporaryDirectory(prefix=SCRATCH, ignore_cleanup_errors=True) as made,
+            locked_folder(Path(made), waits=False) as is_held,
+        ):
+            if is_held and os.path.isdir(made):  # else another process took it for one that was left
+                yield Path(made)
+                return
 
 
 def is_part_of(name: str, other: str) -> bool:
@@ -195,6 +214,16 @@ def _remove_unlocked(path: str) -> None:
     try:
         if _lock(handle):
             os.unlink(path)
+    finally:
+        os.close(handle)
+
+
+def _remove_left(folder: Path) -> None:
+    """Remove a folder of this user that nobody holds a lock on."""
+    handle = os.open(folder, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+    try:
+        if _lock(handle) and os.fstat(handle).st_uid == os.geteuid():
+            shutil.rmtree(folder, ignore_errors=True)
     finally:
         os.close(handle)
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from guardband.data.disk import DiskTable, batch_rows
+from guardband.data.storage import arrow_source, buffer_bytes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,7 +35,11 @@ def part_of_parquet(disk: DiskTable, first: int, rows: int) -> DiskTable:
 
     def read(columns: Sequence[str] | None) -> Iterator[tuple[pa.RecordBatch, int]]:
         wanted = list(disk.names if columns is None else columns)
-        with parquet.ParquetFile(disk.label, buffer_size=1 << 20, pre_buffer=False) as file:
+        buffer = buffer_bytes(disk.label, len(disk.names))
+        with (
+            arrow_source(disk.label) as source,
+            parquet.ParquetFile(source, buffer_size=buffer, pre_buffer=False) as file,
+        ):
             names = file.schema_arrow.names
             as_they_are = set(disk.names) == set(names) and not any("." in name for name in names)
             groups, before = [], 0

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from guardband.data.disk import DiskTable, open_table
 from guardband.data.files import STANDARD
+from guardband.data.storage import addresses_in, is_address
 from guardband.words import listed
 
 if TYPE_CHECKING:
@@ -23,6 +24,9 @@ def paths_in(given: Sequence[str]) -> list[str]:
     """Return the files that were named, also by patterns such as part-*.csv; a file that is named twice is an error."""
     paths: list[str] = []
     for path in given:
+        if is_address(path):
+            paths += addresses_in(path)
+            continue
         is_pattern = any(sign in path for sign in PATTERN) and not Path(path).exists()
         found = sorted(glob.glob(path)) if is_pattern else [path]
         if not found:
@@ -32,7 +36,7 @@ def paths_in(given: Sequence[str]) -> list[str]:
         raise ValueError("Standard input (-) is a table alone: name either files or -.")
     known: dict[str, str] = {}
     for path in paths:
-        real = os.path.realpath(path)
+        real = path if is_address(path) else os.path.realpath(path)
         if real in known:
             same = "is named twice" if known[real] == path else f"is the same file as {known[real]}"
             raise ValueError(f"{path} {same}, and its rows would count twice: name it once.")
@@ -42,6 +46,9 @@ def paths_in(given: Sequence[str]) -> list[str]:
 
 def open_tables(paths: Sequence[str], sheet: str | None = None) -> DiskTable:
     """Return one table of one file or more; all must have the same columns, in any order."""
+    stored = next((path for path in paths if is_address(path)), None)
+    if stored is not None:
+        raise ValueError(f"{stored} is in object storage, which only --ray reads. Add --ray local, or copy the file.")
     absent = [path for path in paths if path != STANDARD and not Path(path).exists()]
     if len(paths) > 1 and absent:
         raise FileNotFoundError(f"There is no table at {absent[0]}: check the path. Put names with spaces in quotes.")

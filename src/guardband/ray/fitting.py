@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from guardband.data.grouping import group_names
 from guardband.data.hash_split import HashSplit
 from guardband.data.memory import BYTES_PER_CELL, GIB, memory
+from guardband.data.storage import is_address
 from guardband.data.tree_groups import AUTO
 from guardband.doors.cross_checks import HELD_OUT
 from guardband.exceptions import warn
@@ -78,6 +79,9 @@ def fit(
         The calibrated model.
     """
     options, split = _asked(params)
+    folder = None if checkpoints is None else os.fspath(checkpoints)
+    if folder is not None and is_address(folder):
+        raise ValueError("Checkpoints cannot be in object storage. Name a folder that all machines see.")
     connect()
     source = source_of(data)
     targets = _targets(target, params.get("targets"))
@@ -92,7 +96,6 @@ def fit(
     rows = LearningRows(Reader(kinds_in(source, features), targets if options.targets else targets[0], like), split)
     limit = _limit(memory_limit)
     needed = _rows_in(source, rows) * (len(features) + 1) * BYTES_PER_CELL
-    folder = None if checkpoints is None else os.fspath(checkpoints)
     if needed > limit:
         return fit_streamed(source, rows, params, options, folder)
     found = fit_gathered(source, rows, params, folder)

@@ -6,6 +6,7 @@ import json
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from hashlib import sha256
@@ -14,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from guardband.bands.levels import Level
 from guardband.data.disk import DiskTable
-from guardband.data.files import locked_folder, write_whole
+from guardband.data.storage import StorageError, is_address, name_of_file
 from guardband.doors.bands import BandCalibrator
 from guardband.doors.table_model import TableModel
 from guardband.ray.cluster import Failed, Shared, connect, in_order, task, workers
+from guardband.ray.folders import NOTES, Folder, folder_at, write_json
 from guardband.ray.models import kinds_of_model
 from guardband.ray.pieces import Reader, name_of, names_of
 from guardband.ray.sources import FILE, ROW, Files, Part, read
@@ -27,10 +29,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from ray.data import Dataset
 
-NOTES = ".guardband"
-"""The folder inside the output that says what is done."""
-PLAN, DONE = "plan.json", "DONE"
+PLAN, DONE = f"{NOTES}/plan.json", "DONE"
 AHEAD = 4
+NOTES_AT_ONCE = 16
 
 WritePart = Callable[[DiskTable, Path], Mapping[str, Any]]
 """Writes the rows of a table with their intervals to a file, and returns what is to be said of them, for JSON."""
@@ -51,7 +52,7 @@ def predict(
     model : IntervalRegressor or BandCalibrator
         The calibrated model.
     data : str, sequence of str or ray.data.Dataset
-        Paths or patterns such as ``"in/*.parquet"`` of new rows, or a dataset.
+        Paths or patterns such as ``"in/*.parquet"`` or ``"s3://bucket/in/*.parquet"`` of new rows, or a dataset.
     confidence_level : float or sequence of float, default None
         Other levels than the model's own.
 
@@ -134,7 +135,7 @@ class Scored:
 
 def score_files(
     files: Files,
-    folder: Path,
+    folder: str | Path,
     write: WritePart,
     ending: str,
     plan: Mapping[str, Any],
@@ -150,8 +151,8 @@ def score_files(
     ----------
     files : Files
         The rows.
-    folder : Path
-        The folder to write to. Workers write to it themselves.
+    folder : str or Path
+        The folder to write to, or its address in object storage. Workers write to it themselves.
     write : function of a DiskTable and a path
         Writes the rows of a part with their intervals.
     ending : str
@@ -163,54 +164,45 @@ def score_files(
     on_part : function of two numbers
         Is told how many parts are done, and of how many.
     """
-    notes = folder / NOTES
-    notes.mkdir(parents=True, exist_ok=True)
-    with locked_folder(notes, waits=False) as is_ours:
+    out = folder_at(folder)
+    with out.locked() as is_ours:
         if not is_ours:
-            raise ValueError(f"Another run writes to {folder}. Wait until it has ended, or choose another folder.")
-        _need_plan(notes / PLAN, folder, plan, files)
-        before = {part for part in files.parts if _said(folder, part, ending) is not None}
-        shared, run = Shared((write, files.like, folder, ending)), task(_write)
-        left = [part for part in files.parts if part not in before]
-        calls = (partial(_begun, run, shared, part) for part in left)
+            raise ValueError(f"Another run writes to {out}. Wait until it has ended, or choose another folder.")
+        own = {**plan, "files": sha256(json.dumps(list(_known(files))).encode()).hexdigest()}
+        sizes = out.sizes()
+        if PLAN not in sizes:
+            _need_empty(out, sizes)
+            write_json(out, PLAN, own)
+        _need_plan(out, own)
+        said = _done(out, files, ending, sizes)
+        again = len(said)
+        shared, run = Shared((write, files.like, out, ending)), task(_write)
+        calls = (partial(_begun, run, shared, part) for part in files.parts if part not in said)
         skipped = [f"{path} ({why})" for path, why in files.skipped]
-        for count, (failed, part) in enumerate(in_order(calls, AHEAD * workers()), 1):
-            if failed is not None:
-                if not (skip_corrupt and failed.is_corrupt):
-                    raise failed.error()
-                skipped.append(f"{name_of(part)} ({failed.why})")
-            on_part(len(before) + count, len(files.parts))
-        said = [own for part in files.parts if (own := _said(folder, part, ending)) is not None]
-        write_whole(folder / DONE, lambda path: path.write_text(json.dumps({"parts": len(said), "skipped": skipped})))
-    return Scored(tuple(said), tuple(skipped), len(before))
-
-
-def file_of(folder: Path, part: Part, ending: str) -> Path:
-    """Return the file of a part.
-
-    Parameters
-    ----------
-    folder : Path
-        The folder of the output.
-    part : Part
-        The part.
-    ending : str
-        The ending of its name.
-    """
-    return folder / f"{part.name}-{Path(part.path).name.split('.')[0]}{ending}"
+        for count, (told, part) in enumerate(in_order(calls, AHEAD * workers()), again + 1):
+            if not isinstance(told, Failed):
+                said[part] = told
+            elif skip_corrupt and told.is_corrupt:
+                skipped.append(f"{name_of(part)} ({told.why})")
+            else:
+                raise told.error()
+            on_part(count, len(files.parts))
+        _need_plan(out, own)  # where nothing can be locked, another run may have begun at nearly the same time
+        write_json(out, DONE, {"parts": len(said), "skipped": skipped})
+    return Scored(tuple(said[part] for part in files.parts if part in said), tuple(skipped), again)
 
 
 def _begun(run: Any, shared: Shared, part: Part) -> list[Any]:
     return [run.remote(shared, part), part]
 
 
-def _write(shared: Shared, part: Part) -> Failed | None:
-    """Write the file of a part, then its note."""
+def _write(shared: Shared, part: Part) -> Failed | Mapping[str, Any]:
+    """Write the file of a part, then its note; return what is said of it."""
     import torch
 
     torch.set_num_threads(1)
     write, like, folder, ending = shared.get()
-    place, said = file_of(folder, part, ending), {}
+    said: dict[str, Any] = {}
 
     def make(path: Path) -> None:
         nonlocal said
@@ -219,53 +211,65 @@ def _write(shared: Shared, part: Part) -> Failed | None:
             said = dict(write(part.open(like), path))
 
     try:
-        write_whole(place, make)
-        note = {"bytes": place.stat().st_size, "said": said}
-        write_whole(_note(folder, part), lambda path: path.write_text(json.dumps(note)))
+        size = folder.write(_file(part, ending), make)
+        write_json(folder, _note(part), {"bytes": size, "said": said})
     except (ValueError, OSError) as error:  # such as a disk that is full
         return Failed.of(error)
-    return None
+    return said
 
 
-def _note(folder: Path, part: Part) -> Path:
-    return folder / NOTES / f"{part.name}.json"
+def _file(part: Part, ending: str) -> str:
+    return f"{part.name}-{name_of_file(part.path).split('.')[0]}{ending}"
 
 
-def _said(folder: Path, part: Part, ending: str) -> Mapping[str, Any] | None:
-    """Return what was said of a part that is done, None if it is not."""
-    try:
-        note = json.loads(_note(folder, part).read_text())
-        is_whole = file_of(folder, part, ending).stat().st_size == note["bytes"]
-    except (OSError, ValueError, KeyError):
-        return None
-    said: Mapping[str, Any] = note["said"]
-    return said if is_whole else None
+def _note(part: Part) -> str:
+    return f"{NOTES}/{part.name}.json"
 
 
-def _need_plan(path: Path, folder: Path, plan: Mapping[str, Any], files: Files) -> None:
-    """Write down what the folder will hold; raise if it holds something else."""
-    own = {**plan, "files": sha256(json.dumps(list(_known(files))).encode()).hexdigest()}
-    if path.exists():
+def _done(folder: Folder, files: Files, ending: str, sizes: Mapping[str, int]) -> dict[Part, Mapping[str, Any]]:
+    """Return what was said of the parts that are done: those whose file is as large as their note says."""
+
+    def said(part: Part) -> Mapping[str, Any] | None:
         try:
-            found = json.loads(path.read_text())
-        except ValueError:
-            found = None
-        if found != own:
-            raise ValueError(
-                f"{folder} holds the result of other files, another model or other options. Choose another folder, or "
-                "remove this one."
-            )
-        return
-    others = [name for name in os.listdir(folder) if name != NOTES]
+            note = json.loads(folder.read(_note(part)))
+            own: Mapping[str, Any] = note["said"]
+            return own if note["bytes"] == sizes[_file(part, ending)] else None
+        except (OSError, ValueError, KeyError):
+            return None
+
+    parts = [part for part in files.parts if _note(part) in sizes]
+    with ThreadPoolExecutor(NOTES_AT_ONCE) as pool:
+        return {part: own for part, own in zip(parts, pool.map(said, parts), strict=True) if own is not None}
+
+
+def _need_empty(folder: Folder, sizes: Mapping[str, int]) -> None:
+    others = sorted(name for name in sizes if name.split("/")[0] != NOTES)
     if others:
         raise ValueError(f"{folder} is not empty: it has {others[0]}. Choose another folder.")
-    write_whole(path, lambda part: part.write_text(json.dumps(own)))
+
+
+def _need_plan(folder: Folder, own: Mapping[str, Any]) -> None:
+    """Raise unless the folder is for the result of these files, this model and these options."""
+    try:
+        found = json.loads(folder.read(PLAN))
+    except StorageError:
+        raise
+    except ValueError:
+        found = None
+    if found != own:
+        raise ValueError(
+            f"{folder} holds the result of other files, another model or other options. Choose another folder, or "
+            "remove this one."
+        )
 
 
 def _known(files: Files) -> Iterator[Any]:
-    """Yield what says that files are the same: names, sizes, times of change, and how they are cut into parts."""
+    """Yield what says that files are the same: names, sizes, times of change, and how they are cut into parts.
+
+    What an object is, its part says.
+    """
     for path in files.paths:
-        about = os.stat(path)
-        yield [path, about.st_size, about.st_mtime_ns]
+        about = None if is_address(path) else os.stat(path)
+        yield [path] if about is None else [path, about.st_size, about.st_mtime_ns]
     for part in files.parts:
         yield asdict(part)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +15,7 @@ from guardband.data.disk import DiskTable, batch_rows, open_table
 from guardband.data.packages import need_packages
 from guardband.data.parquet_part import part_of_parquet
 from guardband.data.several import joined, paths_in, typed_alike
+from guardband.data.storage import StorageError, is_address, version_of
 from guardband.words import listed
 
 if TYPE_CHECKING:
@@ -21,18 +24,23 @@ if TYPE_CHECKING:
 
 FILE, ROW = "guardband file", "guardband row"
 """Columns of a dataset that was read here: the number of a row's file, and of the row in it, both from 0."""
+OPENED_AT_ONCE = 16
 PART_ROWS = 1 << 20
 """A worker reads so many rows of a Parquet file at least before another may read on."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """Rows that one worker reads: of a Parquet file some, of another file all, whose ``rows`` nobody has counted."""
+    """Rows that one worker reads: of a Parquet file some, of another file all, whose ``rows`` nobody has counted.
+
+    ``version`` says which object in storage they are of. It stays None for a file on a disk.
+    """
 
     file: int
     path: str
     first: int = 0
     rows: int | None = None
+    version: str | None = None
 
     @property
     def name(self) -> str:
@@ -41,16 +49,33 @@ class Part:
 
     def open(self, like: DiskTable) -> DiskTable:
         """Return the part as a table with the columns and types that all files have in common."""
-        disk = open_table(self.path)
+        with self._unchanged():
+            disk = open_table(self.path)
         if self.rows is not None:
             disk = part_of_parquet(disk, self.first, self.rows)
 
         def read(columns: Sequence[str] | None) -> Iterator[tuple[pa.RecordBatch, int]]:
             wanted = list(like.names if columns is None else columns)
-            for batch, done in disk.sound_batches(wanted):
-                yield typed_alike(batch.select(wanted), like.schema), done
+            with self._unchanged():
+                for batch, done in disk.sound_batches(wanted):
+                    yield typed_alike(batch.select(wanted), like.schema), done
 
         return replace(disk, names=like.names, schema=like.schema, _read=read, kind=None, _place=self._place)
+
+    @contextmanager
+    def _unchanged(self) -> Iterator[None]:
+        """Raise if an object is not the same before and after. Ranges of two look like a damaged file."""
+        self._need_same()
+        try:
+            yield
+        except (UnreadableError, StorageError):
+            self._need_same()
+            raise
+        self._need_same()
+
+    def _need_same(self) -> None:
+        if self.version is not None and self.version != version_of(self.path):
+            raise StorageError(f"{self.path} was changed meanwhile. Run again when nobody writes to it.")
 
     def _place(self, row: int) -> str:
         return f"row {self.first + row:,} of {self.path}"
@@ -75,26 +100,29 @@ class Files:
         Parameters
         ----------
         given : str or sequence of str
-            Paths or patterns such as ``"in/*.parquet"``.
+            Paths or patterns such as ``"in/*.parquet"``, also in object storage: ``"s3://bucket/in/*.parquet"``.
         skip_corrupt : bool, default False
             Whether to go on without files that cannot be read. They are counted.
         part_rows : int, default 2**20
             How many rows of a Parquet file one part has at most. CSV files are one part each.
         """
         need_packages("tables", "pyarrow")
-        disks, skipped = [], []
+        disks, skipped, parts = [], [], []
         paths = paths_in([given] if isinstance(given, str) else list(given))
-        for path in paths:
-            try:
-                disks.append(open_table(path))
-            except UnreadableError as error:
-                if not skip_corrupt:
-                    raise
-                skipped.append((path, str(error)))
+        # Storage answers slowly, and many requests at once.
+        with ThreadPoolExecutor(OPENED_AT_ONCE) as pool:
+            opened = pool.map(_opened, paths) if any(map(is_address, paths)) else map(_opened, paths)
+            for file, (disk, version) in enumerate(opened):
+                if not isinstance(disk, UnreadableError):
+                    disks.append(disk)
+                    parts += _parts(file, disk, part_rows, version)
+                elif skip_corrupt:
+                    skipped.append((paths[file], str(disk)))
+                else:
+                    raise disk
         if not disks:
             raise ValueError(f"None of the {len(paths):,} files can be read: {skipped[0][1]}")
         like = replace(joined(disks), _read=_nothing, _place=None)
-        parts = [part for disk in disks for part in _parts(paths.index(disk.label), disk, part_rows)]
         return cls(tuple(paths), like, tuple(parts), tuple(skipped))
 
     @property
@@ -118,7 +146,8 @@ def read(data: str | Sequence[str] | Dataset, columns: Sequence[str] | None = No
     Parameters
     ----------
     data : str, sequence of str or ray.data.Dataset
-        Paths or patterns such as ``"in/*.parquet"`` of files with the same columns, or a dataset.
+        Paths or patterns such as ``"in/*.parquet"`` of files with the same columns, or a dataset. They may be in object
+        storage: ``"s3://bucket/in/*.parquet"``.
     columns : sequence of str, default None
         The columns to read. None means all.
     """
@@ -175,13 +204,23 @@ def _reader(part: Part, like: DiskTable, columns: Sequence[str] | None) -> Calla
     return rows
 
 
-def _parts(file: int, disk: DiskTable, part_rows: int) -> list[Part]:
+def _opened(path: str) -> tuple[DiskTable | UnreadableError, str | None]:
+    """Return the table at a path, or why it cannot be read, and which version it is."""
+    version = version_of(path)
+    try:
+        return open_table(path), version
+    except UnreadableError as error:
+        return error, version
+
+
+def _parts(file: int, disk: DiskTable, part_rows: int, version: str | None) -> list[Part]:
     """Return the parts of a file: only Parquet can be read from the middle."""
     if disk.kind != "Parquet" or not disk.total:
-        return [Part(file, disk.label)]
+        return [Part(file, disk.label, version=version)]
     size = batch_rows(len(disk.names))
     step = max(1, part_rows // size) * size
-    return [Part(file, disk.label, first, min(step, disk.total - first)) for first in range(0, disk.total, step)]
+    starts = range(0, disk.total, step)
+    return [Part(file, disk.label, first, min(step, disk.total - first), version) for first in starts]
 
 
 def _nothing(columns: Sequence[str] | None) -> Iterator[tuple[pa.RecordBatch, int]]:
