@@ -166,8 +166,18 @@ def test_a_state_of_another_form_is_refused(saved, settings):
                 continue
             forge(saved, good | {"state": changed(good["state"], path, change)})
             refused(saved.parent, "holds networks of other shapes than this run", **settings)
+    for key in good["state"]:
+        forge(saved, good | {"state": {name: own for name, own in good["state"].items() if name != key}})
+        refused(saved.parent, "holds networks of other shapes than this run", **settings)
     forge(saved, good)
     train(saved.parent, **settings)
+
+
+@pytest.mark.parametrize("key", ["phase", "best"])
+def test_a_state_between_two_phases_without_an_entry_is_refused(saved, settings, key):
+    good = torch.load(io.BytesIO(saved.read_bytes().split(b"\n", 1)[1]), weights_only=True)
+    forge(saved, good | {"state": {name: None for name in ("phase", "best") if name != key}})
+    refused(saved.parent, "holds networks of other shapes than this run", **settings)
 
 
 def test_after_a_kill_no_part_of_a_file_is_taken_for_a_checkpoint(saved):
