@@ -1,4 +1,4 @@
-"""Command lines: each ends with exit code 0, 1, 2 or 130, and with at most one complaint.
+"""Command lines: each ends with exit code 0, 1, 2 or 130, and with at most one complaint, which is whole sentences.
 
 Training, which would take all the time, is left out: a command that comes so far has accepted its line.
 """
@@ -89,6 +89,8 @@ def line(data: bytes) -> None:
         raise Find(f"exit code {code}")
     if "Traceback" in said or len(complaints) > 1:
         raise Find(f"more than one complaint: {said[:500]}")
+    if complaints and not complaints[0].endswith((".", "?")):
+        raise Find(f"it is refused in other words: {complaints[0]}")
 
 
 def _stubbed(stop: Any) -> list[tuple[Any, str, Any]]:

@@ -24,7 +24,7 @@ RAISE = dis.opmap["RAISE_VARARGS"]
 def explained(error: BaseException) -> tuple[int, str]:
     """Return the exit code for what was raised, and what to say about it, in one line."""
     if hasattr(error, "format_message"):  # the command line's own errors
-        return REFUSED, in_one_line(usage_in_words(error))  # nothing where help was shown in place of a command
+        return REFUSED, in_one_line(usage_in_words(error))
     if isinstance(error, ModuleNotFoundError) and not is_refusal(error) and not (error.name or "").startswith("guard"):
         return REFUSED, f"{in_one_line(error)}. Install it, or install guardband again."
     if isinstance(error, OSError) and error.filename is not None and error.strerror:  # of the system
