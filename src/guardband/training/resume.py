@@ -22,7 +22,9 @@ def fits(saved: dict[str, Any], job: Job) -> bool:
     if best is not None and not (_listed(best, size, int) and all(1 <= own <= job.recipe.max_epochs for own in best)):
         return False
     if saved["phase"] is None:  # between two phases, or before the first
-        return "kept" not in saved and (best is None or _listed(saved.get("losses"), size, float))
+        if best is None:
+            return saved.keys() == {"phase", "best"}
+        return saved.keys() == {"phase", "best", "losses"} and _listed(saved["losses"], size, float)
     return (
         saved["phase"] in ("training", "cross-validation", "done")
         and _listed(saved.get("losses"), size, float)
