@@ -93,7 +93,7 @@ def main() -> None:
         if arguments.keep:
             _commit(name, arguments.keep)
         if arguments.results:
-            _note(Path(arguments.results), row)
+            _note(Path(arguments.results), {"pass": arguments.which, **row})
 
 
 def fuzz(name: str, own: Any, executions: int, seed: int, seconds: float) -> dict[str, Any]:
@@ -272,6 +272,7 @@ def _arguments() -> argparse.Namespace:
         "--keep", type=int, default=0, help="bytes of inputs to keep in the repository, for each target"
     )
     parser.add_argument("--results", help="a file of CSV to which figures are added")
+    parser.add_argument("--pass", dest="which", default="", help="words for the first column of that file")
     return parser.parse_args()
 
 

@@ -65,11 +65,6 @@ def test_bad_usage_is_exit_code_2_with_one_line_and_nothing_written(tmp_path):
     assert "Traceback" not in refused.stderr
 
 
-def test_unknown_commands_and_options_are_one_line(command):
-    assert "No such command" in command("predictt").complaint
-    assert "No such option" in command("plan", "--nothing").complaint
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

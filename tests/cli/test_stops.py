@@ -1,6 +1,7 @@
 """Ctrl-C, SIGTERM and SIGHUP end a command with 130 and one line, and leave nothing half-written."""
 
 import functools
+import os
 import signal
 import subprocess
 import sys
@@ -22,6 +23,9 @@ def during(work):
     plan.needed = lambda *_: work() or []
 def slow(part):
     part.write_text("half")
+    send()
+    for _ in range(10**9): pass
+def stopped():
     send()
     for _ in range(10**9): pass
 """
@@ -52,6 +56,36 @@ def drawn():
     except KeyboardInterrupt: raise SystemError("not a Python object") from None
     finally: os.remove('part')
 during(drawn)""",
+    "where a library makes another error of it, and a second one comes": """
+def drawn():
+    try: slow(Path('part'))
+    except KeyboardInterrupt: os.remove('part'); send(); raise ValueError("Invalid RGBA argument")
+during(drawn)""",
+    "where guardband refuses what became of it": """
+def refused():
+    try: stopped()
+    except KeyboardInterrupt: exec("raise ValueError('Give another.')", {"__name__": "guardband.somewhere"})
+during(refused)""",
+    "where it ends as if all was done": """
+def left():
+    try: stopped()
+    except KeyboardInterrupt: raise SystemExit(0)
+during(left)""",
+    "where it ends as a broken promise": """
+from guardband.cli.exit_codes import BROKEN
+def left():
+    try: stopped()
+    except KeyboardInterrupt: raise SystemExit(BROKEN)
+during(left)""",
+    "where a thread fails because of it": """
+import threading
+def drawn():
+    try: stopped()
+    finally:
+        thread = threading.Thread(target=lambda: {}["closed"])
+        thread.start()
+        thread.join()
+during(drawn)""",
     "while the end is told": """
 complain = process.complain
 def late(words):
@@ -62,11 +96,12 @@ during(lambda: 1 / 0)""",
 }
 
 
-def run(code, which, folder, hanging_up=signal.SIG_DFL):
+def run(code, which, folder, hanging_up=signal.SIG_DFL, **environment):
     """Run a program that sends itself a signal; ``hanging_up`` is what it inherits for SIGHUP, also under nohup."""
     program = [sys.executable, "-c", f"{BEGIN}\n{code}\nprocess.main()", str(int(which))]
     inherit = functools.partial(signal.signal, signal.SIGHUP, hanging_up)
-    return subprocess.run(program, capture_output=True, text=True, cwd=folder, preexec_fn=inherit)
+    around = {"cwd": folder, "env": os.environ | environment, "preexec_fn": inherit}
+    return subprocess.run(program, capture_output=True, text=True, **around)
 
 
 @pytest.mark.parametrize(
@@ -84,6 +119,43 @@ def test_a_signal_ends_a_command_in_one_line(tmp_path, name, which):
     if name != "while the end is told":
         assert done.stderr == LINE
     assert [path.name for path in tmp_path.iterdir()] == ["old"]
+
+
+SWALLOWED = """
+def drawn():
+    try: stopped()
+    except BaseException: pass
+during(drawn)"""
+LATER = """
+def drawn():
+    try: stopped()
+    except KeyboardInterrupt: pass
+    {}["missing"]
+during(drawn)"""
+
+
+@pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_command_that_went_on_because_a_library_dropped_the_signal_is_stopped_all_the_same(tmp_path, which):
+    done = run(SWALLOWED, which, tmp_path)
+    assert (done.returncode, done.stderr) == (130, LINE)
+    assert done.stdout.startswith("{")
+
+
+@pytest.mark.parametrize("debug", ["", "1"])
+def test_a_fault_after_a_signal_is_shown_to_who_looks_for_faults(tmp_path, debug):
+    done = run(LATER, signal.SIGTERM, tmp_path, GUARDBAND_DEBUG=debug)
+    assert done.returncode == 130
+    if debug:
+        assert "Traceback (most recent call last)" in done.stderr
+        assert "\nguardband: This is guardband's own fault: KeyError: 'missing' (" in done.stderr
+        assert done.stderr.endswith(f"\n{LINE}")
+    else:
+        assert done.stderr == LINE
+
+
+def test_a_refusal_after_a_signal_is_shown_to_who_looks_for_faults(tmp_path):
+    done = run(CASES["where guardband refuses what became of it"], signal.SIGTERM, tmp_path, GUARDBAND_DEBUG="1")
+    assert (done.returncode, done.stderr) == (130, f"guardband: Give another.\n{LINE}")
 
 
 @pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM])

@@ -164,6 +164,15 @@ def test_dates_in_another_style_are_remarked(tmp_path):
     assert found.remarks == (words,)
 
 
+@pytest.mark.parametrize("cell", ["2024-02-30", "0000-03-31", "31.3.0000", "0001-01-01 00:00+05:00"])
+def test_dates_that_there_are_not_are_remarked(tmp_path, cell):
+    zone = "+01:00" if "+" in cell else ""
+    found = read(written(tmp_path, f"d,y\n2024-12-31 10:00{zone},1\n2024-01-01 10:00{zone},2\n{cell},3\n"))
+    assert found.remarks == (
+        f"'d' is read as a category, not as dates: {cell!r} is none. Correct it, or leave it empty.",
+    )
+
+
 def test_a_long_head_may_end_within_a_letter(tmp_path, monkeypatch):
     monkeypatch.setattr(csv_file, "HEAD", 64)
     for cut in range(8):

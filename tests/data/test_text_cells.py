@@ -56,6 +56,38 @@ def test_one_text_reads_as_a_files_cells_do(kind, text):
     assert alone is None or alone == in_a_file or (math.isnan(alone) and math.isnan(in_a_file))
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "31.3.0000",
+        "0000-12-31 23:59:59.999999",
+        "0001-01-01 00:00+05:00",
+        "9999-12-31 23:00-05:00",
+        "7348-01-01 00:00:00.123456789",
+        "0224-01-01 00:00:00.123456789",
+    ],
+)
+def test_dates_that_python_or_arrow_does_not_know_are_none(text):
+    assert read_alone(text, "date") is None
+    assert read_in_a_file(text, "date") is None
+    assert kind_of_text(pa.array(["2024-12-31", text]), False) == "category"
+    assert kind_of_cells(np.array(["2024-12-31", text], dtype=object), "number") == "category"
+
+
+@pytest.mark.parametrize(
+    ("text", "days"),
+    [
+        ("0001-01-01", -719_162),
+        ("9999-12-31 23:59:59", 2_932_896 + 86_399 / 86_400),
+        ("9999-12-31 19:00:00-04:00", 2_932_896 + 23 / 24),
+        ("2262-04-11 00:00:00.123456789", 106_751 + 0.123456 / 86_400),
+    ],
+)
+def test_the_first_and_last_dates_are_known(text, days):
+    assert math.isclose(read_alone(text, "date"), days, rel_tol=1e-13)
+    assert math.isclose(read_in_a_file(text, "date"), days, rel_tol=1e-13)
+
+
 def test_with_dots_the_day_comes_first():
     cells = ["03.04.2021", "3.4.2021", "2021-04-03", None, "03.04.2021 06:00"]
     read = ALL_TEXT["date"](pa.array(cells), False)

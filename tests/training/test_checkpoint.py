@@ -166,8 +166,32 @@ def test_a_state_of_another_form_is_refused(saved, settings):
                 continue
             forge(saved, good | {"state": changed(good["state"], path, change)})
             refused(saved.parent, "holds networks of other shapes than this run", **settings)
+    for key in good["state"]:
+        forge(saved, good | {"state": {name: own for name, own in good["state"].items() if name != key}})
+        refused(saved.parent, "holds networks of other shapes than this run", **settings)
     forge(saved, good)
     train(saved.parent, **settings)
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        {"phase": None},
+        {"best": None},
+        {"phase": None, "best": None, "losses": 3},
+        {"phase": None, "best": None, "kept": {}},
+        {"phase": None, "best": [1, 2]},
+        {"phase": None, "best": [1, 2], "losses": [0.5]},
+    ],
+    ids=str,
+)
+def test_a_state_between_two_phases_of_another_form_is_refused(saved, settings, state):
+    good = torch.load(io.BytesIO(saved.read_bytes().split(b"\n", 1)[1]), weights_only=True)
+    forge(saved, good | {"state": state})
+    refused(saved.parent, "holds networks of other shapes than this run", **settings)
+    for right in ({"phase": None, "best": None}, {"phase": None, "best": [1, 2], "losses": [0.5, 0.5]}):
+        forge(saved, good | {"state": right})
+        train(saved.parent, **settings)
 
 
 def test_after_a_kill_no_part_of_a_file_is_taken_for_a_checkpoint(saved):

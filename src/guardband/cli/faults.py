@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import PurePath
 
@@ -24,14 +24,14 @@ RAISE = dis.opmap["RAISE_VARARGS"]
 def explained(error: BaseException) -> tuple[int, str]:
     """Return the exit code for what was raised, and what to say about it, in one line."""
     if hasattr(error, "format_message"):  # the command line's own errors
-        return REFUSED, in_one_line(usage_in_words(error))  # nothing where help was shown in place of a command
+        return REFUSED, in_one_line(usage_in_words(error))
     if isinstance(error, ModuleNotFoundError) and not is_refusal(error) and not (error.name or "").startswith("guard"):
         return REFUSED, f"{in_one_line(error)}. Install it, or install guardband again."
     if isinstance(error, OSError) and error.filename is not None and error.strerror:  # of the system
         return REFUSED, f"{in_one_line(error.filename)}: {error.strerror}. Check the path and your rights to it."
     if isinstance(error, OSError | Warning) or is_refusal(error):
         return REFUSED, in_one_line(error)
-    if os.environ.get(DEBUG):
+    if debugging():
         print(visible("".join(traceback.format_exception(error))), file=sys.stderr)
     kind, said = type(error).__name__, in_one_line(error)[:LONGEST]
     what = f"{kind}: {said}" if said else kind
@@ -41,6 +41,11 @@ def explained(error: BaseException) -> tuple[int, str]:
     return FAULT, (
         f"This is guardband's own fault: {what}{place}. Please report it. Set {DEBUG}=1 to see where it happened."
     )
+
+
+def debugging() -> bool:
+    """Return whether the user wants to see where a fault happened."""
+    return bool(os.environ.get(DEBUG))
 
 
 def is_refusal(error: BaseException) -> bool:
@@ -61,11 +66,16 @@ def is_refusal(error: BaseException) -> bool:
 
 
 @contextmanager
-def threads_fail_in_one_line() -> Iterator[None]:
-    """Let a thread that fails say so in one line; the command that waits for it fails by itself."""
+def threads_fail_in_one_line(stopped: Callable[[], bool]) -> Iterator[None]:
+    """Let a thread that fails say so in one line; the command that waits for it fails by itself.
+
+    Once a command is ``stopped``, what its threads raise is of no matter, except to who looks for faults.
+    """
 
     def say(failed: threading.ExceptHookArgs) -> None:
-        if failed.exc_value is not None and not isinstance(failed.exc_value, SystemExit | KeyboardInterrupt):
+        if failed.exc_value is None or isinstance(failed.exc_value, SystemExit | KeyboardInterrupt):
+            return
+        if debugging() or not stopped():
             complain(explained(failed.exc_value)[1])
 
     hook, threading.excepthook = threading.excepthook, say

@@ -8,6 +8,8 @@ from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
 
+from guardband.cli.usage import NamesItself
+
 DATA, PROMISE, TRAINING, OUTPUT = "Data", "Promise", "Training", "Output"
 GROUPS = (DATA, PROMISE, TRAINING, OUTPUT)
 WIDTH, WIDEST = 80, 100
@@ -149,9 +151,9 @@ class _ReadableHelp:
             console.print(shown, soft_wrap=True)
 
 
-class Command(_ReadableHelp, TyperCommand):
+class Command(_ReadableHelp, NamesItself, TyperCommand):
     """A command with such a help."""
 
 
-class Commands(_ReadableHelp, TyperGroup):
+class Commands(_ReadableHelp, NamesItself, TyperGroup):
     """The program with such a help."""

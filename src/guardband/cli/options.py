@@ -105,9 +105,8 @@ def levels_in(given: Iterable[str]) -> float | list[float]:
         try:
             levels.append(float(text))
         except ValueError:
-            raise typer.BadParameter(
-                f"A confidence level is a number such as 0.9, found {text!r}. Write --level 0.9.",
-                param_hint="'--level'",
+            raise ValueError(
+                f"A confidence level is a number such as 0.9, found {text!r}. Write --level 0.9."
             ) from None
     return levels[0] if len(levels) == 1 else levels
 
@@ -123,9 +122,8 @@ def tails_in(given: str | None) -> tuple[float, float] | None:
     try:
         low, high = map(float, names_in([given]))
     except ValueError:
-        raise typer.BadParameter(
-            f"Tails are two numbers with a comma between them, found {given!r}. Write --tails 0.02,0.08.",
-            param_hint="'--tails'",
+        raise ValueError(
+            f"Tails are two numbers with a comma between them, found {given!r}. Write --tails 0.02,0.08."
         ) from None
     return low, high
 

@@ -7,7 +7,7 @@ import sys
 
 from guardband.cli.console import complain, show_warnings_in_one_line
 from guardband.cli.exit_codes import BROKEN, DONE, FAULT, REFUSED, STOPPED, VerdictCode
-from guardband.cli.faults import explained, threads_fail_in_one_line
+from guardband.cli.faults import debugging, explained, threads_fail_in_one_line
 from guardband.cli.standard_streams import ERROR, OutputLostError, open_standard_streams, output_failure
 from guardband.cli.stops import STOPPED_WORDS, Stops
 from guardband.data.files import remove_unfinished
@@ -20,10 +20,12 @@ def main() -> None:
 
     0 is done, 1 a broken promise, 2 bad input, 3 a fault of guardband's own, 130 a stop by Ctrl-C or another signal.
     """
-    with open_standard_streams(), threads_fail_in_one_line(), Stops(_end_at_once) as stops:
+    with open_standard_streams(), Stops(_end_at_once) as stops, threads_fail_in_one_line(lambda: stops.heard):
         try:
             code, words = _outcome()
-            if stops.heard and code in (REFUSED, FAULT):  # a library made another error of the signal
+            if stops.heard:  # a library made another error of the signal, or none at all
+                if words and code != STOPPED and debugging():
+                    complain(words)
                 raise KeyboardInterrupt
             code = _end(code, words)
             stops.over()

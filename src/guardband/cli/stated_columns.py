@@ -7,8 +7,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-import typer
-
 from guardband.cli.options import names_in
 
 
@@ -25,16 +23,15 @@ class StatedColumns:
         """Return what options ask for; levels that are no numbers between 0 and 1 are refused."""
         texts = names_in(quantiles or ())
         if quantiles and not texts:
-            raise typer.BadParameter("Name at least one level, such as 0.05,0.5,0.95.", param_hint="'--quantiles'")
+            raise ValueError("Name at least one level. Write --quantiles 0.05,0.5,0.95.")
         for option, value in (("--above", above), ("--below", below)):
             if value is not None and not math.isfinite(value):
-                raise typer.BadParameter(f"{option} must be a finite number, found {value}.", param_hint=f"'{option}'")
+                raise ValueError(f"{option} must be a finite number, found {value}. Write {option} 100.")
         try:
-            levels = tuple(float(text) for text in texts)
-        except ValueError as error:
-            raise typer.BadParameter(
-                f"A quantile is a number such as 0.05, and {error}. Write --quantiles 0.05,0.5,0.95.",
-                param_hint="'--quantiles'",
+            levels = tuple(map(float, texts))
+        except ValueError:
+            raise ValueError(
+                f"A quantile is a number such as 0.05, found {','.join(texts)!r}. Write --quantiles 0.05,0.5,0.95."
             ) from None
         if levels:
             from guardband.bands.distribution import quantile_levels

@@ -16,18 +16,39 @@ OTHERWISE = {
 """Options that a command lacks, though another has them."""
 
 
+class NamesItself:
+    """A command whose name is known to all errors of its command line; Typer forgets it in some."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the command line."""
+        try:
+            read: list[str] = super().parse_args(ctx, args)  # type: ignore[misc]
+            return read
+        except Exception as error:
+            if getattr(error, "ctx", ctx) is None:
+                error.ctx = ctx  # type: ignore[attr-defined]
+            raise
+
+
 def usage_in_words(error: Any) -> str:
-    """Return what an error of the command line says, with an example where something is missing."""
-    said = str(error.format_message())
+    """Return what an error of the command line says, and what to type instead."""
+    said = " ".join(str(error.format_message()).split()).replace(": Value error, ", ": ")
     command = getattr(getattr(error, "ctx", None), "command", None)
-    if command is None:
+    if not said:  # help was shown
+        return ""
+    if other := OTHERWISE.get((str(getattr(command, "name", "")), getattr(error, "option_name", ""))):
+        return other
+    if near := getattr(error, "possibilities", None):
+        return f"No such option: {error.option_name}. Did you mean {near[0]}?"
+    if said.endswith("?"):  # the command that was meant
         return said
-    said = OTHERWISE.get((command.name, getattr(error, "option_name", "")), said)
-    missing, example = getattr(error, "param", None), _example(command)
-    if type(error).__name__ != "MissingParameter" or missing is None or not example:
-        return said
-    wanted = WANTED.get(str(missing.metavar)) if missing.param_type_name == "argument" else None
-    return f"Name {wanted}, for example: {example}" if wanted else f"{said} For example: {example}"
+    said = f"{said.removesuffix('.')}."
+    if type(error).__name__ == "MissingParameter" and (example := _example(command)):
+        wanted = WANTED.get(str(error.param.metavar)) if error.param.param_type_name == "argument" else None
+        return f"Name {wanted}, for example: {example}." if wanted else f"{said} For example: {example}."
+    if command is None or hasattr(command, "commands"):
+        return f"{said} Run 'guardband --help' to see the commands."
+    return f"{said} Run 'guardband {command.name} --help' to see the options."
 
 
 def _example(command: Any) -> str:

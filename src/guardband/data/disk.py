@@ -21,7 +21,7 @@ from guardband.data.memory import need_memory_for_bytes, need_memory_for_cells
 from guardband.data.packages import need_packages
 from guardband.data.parquet_file import need_shallow
 from guardband.data.storage import Address, arrow_source, buffer_bytes, is_address
-from guardband.data.text_cells import CellError, cells_of, is_bytes, is_latin
+from guardband.data.text_cells import FIRST_DAY, LAST_DAY, CellError, cells_of, is_bytes, is_latin
 from guardband.data.zip_file import ZIP, is_workbook
 
 if TYPE_CHECKING:
@@ -32,8 +32,6 @@ MOST_ROWS, FEWEST_ROWS = 1 << 15, 1 << 10
 MOST_COLUMNS = 100_000
 LATIN = "guardband reads it as Latin-1. Save the file as UTF-8 if letters look wrong."
 PARQUET, ARROW = b"PAR1", b"ARROW1"
-FIRST_DAY, LAST_DAY = -719_162, 2_932_896
-"""The first of January of the year 1, and the last of December of 9999, in days since 1970: Python has no others."""
 MOST_DAYS = 999_999_998
 UNITS_A_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 

@@ -132,6 +132,11 @@ def remark_on(cells: pa.Array, decimal_comma: bool) -> str | None:
     dates = present.filter(pc.match_substring_regex(present, OTHER_DATE))
     if len(dates) and len(dates) >= NEARLY * len(present):
         odd = present.filter(pc.invert(pc.match_substring_regex(present, f"^(?:{text.DATE.pattern})$")))
-        cell = (odd or dates)[0].as_py()
-        return f"is read as a category, not as dates: write {cell!r} in the form 2024-12-31 or 31.12.2024"
+        if len(odd):
+            cell = odd[0].as_py()
+            return f"is read as a category, not as dates: write {cell!r} in the form 2024-12-31 or 31.12.2024"
+        try:
+            text.dates_in(present, decimal_comma)
+        except text.CellError as error:
+            return f"is read as a category, not as dates: {error.text!r} is none. Correct it, or leave it empty"
     return None

@@ -22,7 +22,12 @@ CLOCK, ZONE = r"[ T]\d\d(:\d\d(:\d\d([.]\d{1,6})?)?)?", r"(Z|[+-]\d\d(:?\d\d)?)"
 ISO, DOTTED, SLASHED = r"\d{4}-\d\d-\d\d", r"\d{1,2}[.]\d{1,2}[.]\d{4}", r"\d{4}/\d{1,2}/\d{1,2}"
 DATE = re.compile(rf"({ISO}|{DOTTED}|{SLASHED})({CLOCK}{ZONE}?|[ T]\d\d:\d\d:\d\d[.]\d{{7,9}})?", re.ASCII)
 DECIMAL_COMMA = r"^([+-]?\d*),(\d+(?:[eE][+-]?\d+)?)$"
+FINE = re.compile(r"[.]\d{7,}")
 DAY_US = 86_400e6
+FIRST_DAY, LAST_DAY = -719_162, 2_932_896
+"""The first of January of the year 1, and the last of December of 9999, in days since 1970: Python has no others."""
+MOST_FINE_DAYS = 2**63 / 86_400e9
+"""Days from 1970 within which Arrow knows nanoseconds."""
 
 
 def number_in(text: str, decimal_comma: bool = False) -> float:
@@ -60,7 +65,13 @@ def day_in(text: str) -> float:
     elif found := re.match(SLASHED, text):
         year, month, day = found[0].split("/")
         text = f"{year}-{month:0>2}-{day:0>2}{text[found.end() :]}"
-    return days(datetime.datetime.fromisoformat(text))
+    try:
+        found = days(datetime.datetime.fromisoformat(text))
+    except OverflowError:  # in Greenwich it is another year
+        raise ValueError(f"{text!r} lies outside of the years 1 to 9999") from None
+    if FINE.search(text) and abs(found) >= MOST_FINE_DAYS:
+        raise ValueError(f"{text!r} has nanoseconds so far from 1970")
+    return found
 
 
 def days(moment: datetime.datetime) -> float:
@@ -97,11 +108,26 @@ def dates_in(cells: pa.Array, decimal_comma: bool) -> pa.Array:
     written = _with_hyphens(cells)
     for kind in (pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.timestamp("ns")):
         with suppress(pa.ArrowInvalid):
-            return written.cast(kind)
+            return _in_known_years(written.cast(kind), cells)
     try:
         return _cast(written, pa.timestamp("us"))
     except CellError as error:
         raise CellError(error.index, cells[error.index].as_py()) from None
+
+
+def _in_known_years(moments: pa.Array, cells: pa.Array) -> pa.Array:
+    """Return moments that Python knows too; a cell with any other is a ``CellError``."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if moments.type.unit == "ns":
+        return moments
+    low, high = int(FIRST_DAY * DAY_US), int((LAST_DAY + 1) * DAY_US)
+    numbers = moments.cast(pa.int64())
+    row = pc.index(pc.or_(pc.less(numbers, low), pc.greater_equal(numbers, high)), True).as_py()
+    if row >= 0:
+        raise CellError(row, cells[row].as_py())
+    return moments
 
 
 def _with_hyphens(cells: pa.Array) -> pa.Array:

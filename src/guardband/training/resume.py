@@ -16,11 +16,15 @@ Form = tuple[tuple[int, ...], torch.dtype]
 
 def fits(saved: dict[str, Any], job: Job) -> bool:
     """Whether the members that were kept, and what is known of each, are those of this run."""
+    if "phase" not in saved or ("best" not in saved and saved["phase"] != "done"):
+        return False
     size, best = job.size, saved.get("best")
     if best is not None and not (_listed(best, size, int) and all(1 <= own <= job.recipe.max_epochs for own in best)):
         return False
-    if saved.get("phase") is None:  # between two phases, or before the first
-        return "kept" not in saved and (best is None or _listed(saved.get("losses"), size, float))
+    if saved["phase"] is None:  # between two phases, or before the first
+        if best is None:
+            return saved.keys() == {"phase", "best"}
+        return saved.keys() == {"phase", "best", "losses"} and _listed(saved["losses"], size, float)
     return (
         saved["phase"] in ("training", "cross-validation", "done")
         and _listed(saved.get("losses"), size, float)
