@@ -326,7 +326,7 @@ class Trials:
             silent()
             used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
             resource.setrlimit(resource.RLIMIT_AS, (used + 4 * 2**30,) * 2)
-            signal.alarm(int(20 + 8 * seconds))
+            signal.alarm(int(300 + 100 * seconds))  # for a change that waits: a busy machine must not come so far
             try:
                 if change is not None:
                     change.swap()

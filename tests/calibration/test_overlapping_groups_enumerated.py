@@ -126,6 +126,9 @@ def test_rows_that_are_left_out_are_farther_away_than_solutions_may_be(monkeypat
         pattern, has = pattern.reshape(-1), patterns.any(axis=1)
         phi, counts = patterns[has].astype(float), np.bincount(pattern, minlength=len(patterns))[has]
         problems = overlapping_groups._Problems(scores, pattern, phi, has, counts, Fraction(4, 5))
+        own = np.flatnonzero(has[pattern])
+        far = np.abs(scores[own] - (phi @ problems.centre)[problems.number[pattern[own]]])
+        assert np.isin(own[far <= problems.reach * (1 - 1e-9)], problems.rows).all()
         for take in range(1, len(scores)):
             chosen = problems._chosen(take)
             if chosen is not None:
