@@ -97,6 +97,8 @@ STORAGE = [
     "tests/doors/test_band_file.py",
     "tests/doors/test_network_file.py",
     "tests/doors/test_model_file.py",
+    "tests/doors/test_model_file_entries.py",
+    "tests/doors/test_model_file_refusals.py",
 ]
 """The tests of files of doors, which those of bands and calibration do not use."""
 FAR = [
@@ -123,6 +125,8 @@ FAR = [
     "tests/doors/test_distribution_calibrator.py",
     "tests/doors/test_crossed.py",
     "tests/doors/test_model_file.py",
+    "tests/doors/test_model_file_entries.py",
+    "tests/doors/test_model_file_refusals.py",
     "tests/doors/test_band_file.py",
     "tests/doors/test_hostile_model_file.py",
     "tests/doors/test_network_file.py",
