@@ -295,3 +295,102 @@ def test_a_tied_point_on_the_other_side_by_rounding_moves_no_threshold(seed, n):
     patterns, pattern = np.unique(members, axis=0, return_inverse=True)
     arguments = scores, pattern.reshape(-1), patterns, Fraction(9, 10), patterns
     np.testing.assert_allclose(pattern_thresholds(*arguments), programmed_thresholds(*arguments), atol=1e-9)
+
+
+@pytest.mark.parametrize("large", [1e12, -1e12, 1e15, 1e100])
+@pytest.mark.parametrize("many", [1, 3])
+def test_scores_that_are_far_larger_than_others_hide_none_of_these(large, many):
+    """They did when rounding was told from ties by a share of the largest score."""
+    rng = np.random.default_rng(many)
+    for _ in range(6):
+        n, level = int(rng.integers(7, 10)), Fraction(int(rng.integers(1, 10)), 10)
+        members = rng.random((n, 2)) < 0.6
+        members[:, 0] |= ~members.any(axis=1)
+        scores = np.abs(rng.standard_normal(n))
+        scores[rng.choice(n, many, replace=False)] *= large
+        found = solved(scores, members, level, EVERY[:3, :2])
+        assert found.tolist() == pytest.approx(by_definition(scores, members, level, EVERY[:3, :2]), rel=1e-12)
+
+
+def test_large_scores_are_made_smaller_together_and_stay_far_larger():
+    tiers = [np.array([1e-3, 2.0, 1e3]), np.array([1e9, 3e9]), np.array([-1e30, 5e32])]
+    scores = np.concatenate([[0.0, np.inf], *tiers])
+    found = overlapping_groups._nearer(scores)
+    assert found[:2].tolist() == [0, np.inf]
+    small, middle, large = np.split(found[2:], [3, 5])
+    assert small.tolist() == tiers[0].tolist()
+    assert middle == pytest.approx(tiers[1] / 1e9 * 1e3 * overlapping_groups.FAR)
+    assert large == pytest.approx(tiers[2] / 1e30 * middle[1] * overlapping_groups.FAR)
+    for own in (np.array([1.0, 1e9]), np.array([0.0, np.inf]), np.array([5.0, np.inf, 1e9])):
+        assert overlapping_groups._nearer(own) is own
+    assert overlapping_groups._nearer(np.array([1.0, 2e9])).tolist() == [1, overlapping_groups.FAR]
+
+
+def problems(groups, **known):
+    """Return problems of so many groups, each of which is a pattern, with nothing but what a function of them needs."""
+    own = object.__new__(overlapping_groups._Problems)
+    own.phi = np.eye(groups)
+    for name, value in known.items():
+        setattr(own, name, value)
+    return own
+
+
+@pytest.mark.parametrize("others", [[], [-9.0], [9.0], [-9.0, 9.0], [-9.0, -8.0, 8.0, 9.0]])
+@pytest.mark.parametrize(("one", "two", "both"), [(0.1, 0.2, 0.3), (0.7, 0.1, 0.8)])
+def test_a_threshold_that_is_a_score_but_for_rounding_is_that_score(one, two, both, others):
+    """0.1 + 0.2 is more than 0.3, and 0.7 + 0.1 less than 0.8; a third row of the basis counts for nothing here."""
+    assert one + two != both
+    scores, phi = np.array([one, two, 0.0, both, *others]), np.concatenate([np.eye(3), np.ones((1 + len(others), 3))])
+    points = pattern_paths.Points(scores, phi, np.ones(len(scores)), -1.0, 1.0)
+    asked, always = np.array([[1.0, 1.0, 0.0], [1.0, 0.0, 0.0]]), np.ones(2, dtype=bool)
+    found = pattern_paths.Followed(np.array([[0, 1, 2]] * 2), np.zeros((2, 3)), np.zeros((2, 3)), always, ~always)
+    read = problems(3)._read(points, scores, found, asked, np.full(3, np.inf))
+    assert read.tolist() == [both, one]
+
+
+def test_what_is_taken_for_rounding_depends_on_the_scores_of_a_threshold_alone():
+    scores = np.array([1e13, 0.1, 0.2, 0.5])
+    points = pattern_paths.Points(scores, np.array([[1.0, 0], [0, 1], [0, 1], [0, 1]]), np.ones(4), -1.0, 1.0)
+    always = np.ones(2, dtype=bool)
+    found = pattern_paths.Followed(np.array([[0, 2]] * 2), np.zeros((2, 2)), np.zeros((2, 2)), always, ~always)
+    assert problems(2)._read(points, scores, found, np.eye(2), np.full(2, np.inf)).tolist() == [1e13, 0.2]
+
+
+@pytest.mark.parametrize(
+    ("ended", "endless", "reach", "threshold"),
+    [
+        (True, False, [np.inf, np.inf], 1.0),
+        (True, False, [5.0, np.inf], 1.0),
+        (True, False, [2.0, np.inf], np.nan),  # it moved farther than rows that are left out
+        (False, False, [np.inf, np.inf], np.nan),
+        (False, True, [np.inf, np.inf], np.inf),
+        (False, True, [5.0, np.inf], np.nan),  # rows that are left out may be beyond
+    ],
+)
+def test_only_what_holds_for_all_rows_is_a_threshold(ended, endless, reach, threshold):
+    scores = np.array([1.0, 2.0])
+    points = pattern_paths.Points(scores, np.eye(2), np.ones(2), -1.0, 1.0)
+    each = np.array([[0, 1]]), np.zeros((1, 2)), np.array([[3.0, 4.0]]), np.array([ended]), np.array([endless])
+    read = problems(2)._read(points, scores, pattern_paths.Followed(*each), np.array([[1.0, 0.0]]), np.array(reach))
+    assert read.tolist() == pytest.approx([threshold], nan_ok=True)
+
+
+@pytest.mark.parametrize("off", [-1, 0, 1])
+def test_a_solution_whose_weights_are_off_by_one_row_is_none(off, monkeypatch):
+    """Three rows of one group, the one in the middle in the basis with a weight that balances the others, or not."""
+    own, level = problems(1, most=4.0, least=-1.0), 5.0
+    points = pattern_paths.Points(np.array([-1.0, 0.0, 1.0]), np.ones((3, 1)), np.ones(3), own.least, own.most)
+    weight = np.array([[-(own.most + own.least) + level * off]])
+    always = np.ones(1, dtype=bool)
+    found = pattern_paths.Followed(np.array([[1]]), weight, np.zeros((1, 1)), always, ~always)
+    monkeypatch.setattr(overlapping_groups, "follow", lambda *_: found)
+    assert (own._base(points, np.zeros(1)) is None) == bool(off)
+
+
+def test_what_no_lot_of_points_solves_is_left():
+    """With as many points as there are rows, no more are tried."""
+    tried = []
+    own = problems(2, n=1000)
+    own._solved = lambda new, take: tried.append(take)
+    assert np.isnan(own.thresholds(np.ones((3, 2)))).all()
+    assert tried == [96, 384, 1536]

@@ -136,3 +136,22 @@ def test_rows_that_are_left_out_are_farther_away_than_solutions_may_be(monkeypat
                 assert (np.abs(scores[out] - (phi @ problems.centre)[own]) >= reach[own] * (1 - 1e-9)).all()
                 partly, wholly = partly + bool(len(out)), wholly + bool(len(out) and np.isinf(reach).any())
     assert min(partly, wholly) > 50
+
+
+def test_all_rows_within_reach_of_the_centre_are_kept_wherever_a_guess_was(monkeypatch):
+    for name, value in SMALL["few"].items():
+        monkeypatch.setattr(overlapping_groups, name, value)
+    rng, moved = np.random.default_rng(10), 0
+    members = rng.random((150, 4)) < 0.5
+    members[:, 0] |= ~members.any(axis=1)
+    patterns, pattern = np.unique(members, axis=0, return_inverse=True)
+    phi, pattern = patterns.astype(float), pattern.reshape(-1)
+    counts, has, scores = np.bincount(pattern), np.ones(len(phi), dtype=bool), rng.standard_normal(150)
+    problems = overlapping_groups._Problems(scores, pattern, phi, has, counts, Fraction(4, 5))
+    for _ in range(100):
+        guess = rng.standard_normal(4)
+        problems._look_at(guess)
+        far = np.abs(scores - (phi @ problems.centre)[pattern])
+        assert np.isin(np.flatnonzero(far < problems.reach), problems.rows).all()
+        moved += bool((problems.centre != guess).any() and len(problems.rows) < 150 and problems.reach > 0)
+    assert moved > 10

@@ -50,6 +50,8 @@ WHOLE = 8
 """The smallest patterns are looked at whole, if together they have at most so many times as many rows."""
 FAR = 1e4
 """So many times farther than the farthest finite score an infinite one is taken to be."""
+RESOLVED = 1e9
+"""Scores that differ by no larger factor are told apart in spite of rounding."""
 GOLDEN = (5**0.5 - 1) / 2
 NOT_WHOLE = 1e-6
 ROUNDING = 1e-12
@@ -100,6 +102,23 @@ def _independent(phi: Array) -> tuple[Rows, Array]:
     return columns, np.asarray(np.linalg.lstsq(phi[:, columns], phi, rcond=None)[0], dtype=np.float64)
 
 
+def _nearer(scores: Array) -> Array:
+    """Return scores with large ones made smaller, if they are so large that rounding hides small ones.
+
+    Which rows a solution goes through does not depend on how much larger scores are that are far larger than all
+    others, as long as they are. Each that is more than ``FAR`` times the next smaller one is made so many times it, and
+    all larger ones are made smaller by the same factor.
+    """
+    size = np.abs(scores)
+    some = size[(size > 0) & (size < np.inf)]
+    if not len(some) or some.max() / RESOLVED <= some.min():
+        return scores
+    some.sort()
+    first = 1 + np.flatnonzero(some[1:] / FAR > some[:-1])
+    factor = np.cumprod(np.r_[1.0, FAR * (some[first - 1] / some[first])])
+    return scores * factor[np.searchsorted(some[first], size, side="right")]
+
+
 def _counted(pattern: Rows, chosen: NDArray[np.bool_], patterns: int) -> Rows:
     """Return how many of the chosen rows have each pattern, ``(P,)``."""
     return np.bincount(pattern.take(np.flatnonzero(chosen)), minlength=patterns)
@@ -109,14 +128,16 @@ class _Problems:
     """The rows of all problems, which differ in the new row alone.
 
     ``phi`` are the patterns that have groups, ``counts`` the rows of each, and ``number`` says which of them a pattern
-    is; rows of no group are left out everywhere. ``centre`` is near all solutions, ``rows`` are the
-    rows near it, and ``gaps`` how far their scores are above it.
+    is; rows of no group are left out everywhere. ``real`` are the scores, and ``scores`` the same with very large ones
+    made smaller. ``centre`` is near all solutions, ``rows`` are the rows near it, and ``gaps`` how far their scores are
+    above it.
     """
 
     def __init__(
         self, scores: Array, pattern: Rows, phi: Array, has: NDArray[np.bool_], counts: Rows, level: Fraction
     ) -> None:
-        self.scores, self.pattern, self.phi, self.counts = scores, pattern, phi, counts
+        self.real, self.pattern, self.phi, self.counts = scores, pattern, phi, counts
+        self.scores = scores = _nearer(scores)
         self.has, self.number = has, np.cumsum(has) - 1
         # Weights are multiplied by the level's denominator: the equations then hold between whole numbers.
         self.most, self.least = float(level.numerator), float(level.numerator - level.denominator)
@@ -292,8 +313,8 @@ class _Problems:
 
     def _points(self, rows: Rows) -> tuple[Points, Array, Array]:
         """Return equal rows as points, the score of each, and the sum of the weights of all other rows."""
-        pattern, scores = self._patterns(rows), self.scores[rows]
-        gaps = scores - (self.phi @ self.centre)[pattern]
+        pattern, scores = self._patterns(rows), self.real[rows]
+        gaps = self.scores[rows] - (self.phi @ self.centre)[pattern]
         kept, above = (np.bincount(own, minlength=len(self.phi)) for own in (pattern, pattern[gaps > 0]))
         fixed = self._sum(self.above - above, self.counts - self.above - kept + above)
         order = np.lexsort((scores, pattern))

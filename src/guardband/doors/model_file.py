@@ -391,7 +391,7 @@ def _restore(
         seen=None if entries.get("seen") is None else Seen.from_dict(entries["seen"]),
         grouping=grouping,
         trained_until=entries["trained_until"],
-        placement=with_tails(placement_of(heads), entries.get("tails")),
+        placement=with_tails(placement_of(heads), entries.get("tails")) if isinstance(learned, Learned) else None,
     )
     if entries["certificate"] is None and any(name.startswith((SUMMARY, WEIGHTING, PLACES)) for name in tensors):
         raise ValueError("it holds a calibration without its certificate")
