@@ -62,9 +62,9 @@ def day_in(text: str) -> float:
     if re.match(DOTTED, text):
         day, month, rest = text.split(".", 2)
         text = f"{rest[:4]}-{month:0>2}-{day:0>2}{rest[4:]}"
-    elif found := re.match(SLASHED, text):
-        year, month, day = found[0].split("/")
-        text = f"{year}-{month:0>2}-{day:0>2}{text[found.end() :]}"
+    elif slashed := re.match(SLASHED, text):
+        year, month, day = slashed[0].split("/")
+        text = f"{year}-{month:0>2}-{day:0>2}{text[slashed.end() :]}"
     try:
         found = days(datetime.datetime.fromisoformat(text))
     except OverflowError:  # in Greenwich it is another year
