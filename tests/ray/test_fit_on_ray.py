@@ -275,15 +275,26 @@ def visits(tmp_path_factory):
     return pattern, own
 
 
-@pytest.mark.parametrize(("keys", "keep_scores"), [(("patient",), 1 << 20), (("site", "patient"), 100)])
-def test_rows_that_no_process_may_hold_are_split_by_what_they_belong_to(keys, keep_scores, visits, monkeypatch):
+@pytest.mark.parametrize("keep_scores", [100, 1 << 20])
+@pytest.mark.parametrize(
+    ("keys", "options"),
+    [
+        (("patient",), {}),
+        (("site", "patient"), {"groups": "letter"}),
+        (("patient",), {"guarantee": "pac", "confidence_level": 0.8}),
+    ],
+)
+def test_rows_that_no_process_may_hold_are_split_by_what_they_belong_to(
+    keys, options, keep_scores, visits, monkeypatch
+):
     pattern, own = visits
     split, X, y = HashSplit(SEED, 0.25, keys), own.drop_columns(["y"]), own["y"].to_numpy()
-    (X, y), held_out = map(divided, in_order([joined(X, y, split.prints(read_table(X), y))], split))
-    one = gb.IntervalRegressor(calibration_size=None, split_by=list(keys), **QUICK).fit(X, y)
+    (X, y), _ = map(divided, in_order([joined(X, y, split.prints(read_table(X), y))], split))
+    options = {"split_by": list(keys), **options}
+    one = gb.IntervalRegressor(calibration_size=None, **(QUICK | options)).fit(X, y)
     monkeypatch.setattr("guardband.ray.streamed.train_together", trained_here)
     monkeypatch.setattr("guardband.ray.streamed.calibrate_on", partial(calibrate_on, keep_scores=keep_scores))
-    model = gb.ray.fit(pattern, target="y", memory_limit=1000, split_by=list(keys), **OPTIONS)
+    model = gb.ray.fit(pattern, target="y", memory_limit=1000, **(OPTIONS | options))
     fitted, wanted = model.fitted_, one.fitted_
     np.testing.assert_array_equal(fitted.training_entities, wanted.training_entities)
     np.testing.assert_array_equal(fitted.training_prints, np.sort(wanted.training_prints))
@@ -294,11 +305,15 @@ def test_rows_that_no_process_may_hold_are_split_by_what_they_belong_to(keys, ke
     smallest = [np.flatnonzero(labels == each)[np.argmin(prints[labels == each])] for each in np.unique(labels)]
     assert fitted.reference == Reference.learn(table.take(np.array(smallest)), y[smallest])
     assert len(fitted.calibration_entities) + len(fitted.training_entities) == 120
-    assert not np.isin(fitted.calibration_entities, fitted.training_entities).any()
-    again = copy.copy(model).calibrate(*held_out)  # on one machine
-    assert model.certificate_.n_calibration == again.certificate_.n_calibration
+    # One row of each is drawn by their order, which is that of the files.
+    held_out = pa.concat_tables([parquet.read_table(pattern.replace("*", str(i))) for i in range(3)])
+    held_out = held_out.filter(split.calibrates(split.prints(read_table(held_out), None)))
+    again = copy.copy(model).calibrate(held_out.drop_columns(["y"]), held_out["y"].to_numpy().copy())
     for name, array in again.calibration_.found.arrays.items():
         np.testing.assert_array_equal(model.calibration_.found.arrays[name], array)
+    promises = ([own.promise for own in each.certificate_.promise.statements()] for each in (model, again))
+    assert next(promises) == next(promises)
+    assert not np.isin(fitted.calibration_entities, fitted.training_entities).any()
     assert "Rows were split by a hash of " + ", ".join(keys) in str(model.certificate_)
     assert "did not look for rows that depend" not in str(model.certificate_)
 

@@ -103,6 +103,32 @@ def test_calibration_is_that_of_one_machine_to_the_bit(targets, keep_scores, fit
     assert ("counted in parts" in str(again.certificate_)) == (keep_scores == 500)
 
 
+@pytest.mark.filterwarnings("ignore::guardband.exceptions.MissingTargetWarning")
+@pytest.mark.parametrize(("targets", "guarantee"), [("joint", "marginal"), ("each", "pac")])
+def test_targets_of_rows_that_belong_together_calibrate_as_on_one_machine(targets, guarantee, whole, tmp_path):
+    def with_patients(own, first):
+        number = first + np.random.default_rng(first).integers(0, 150, len(own))
+        return own.append_column("patient", pa.array([f"p{i}" for i in number]))
+
+    training, others = with_patients(rows(600, 49, missing=0.0), 0), with_patients(whole, 1000)
+    for i in range(3):
+        parquet.write_table(others.slice(801 * i, 801), tmp_path / f"{i}.parquet")
+    options = {"targets": targets, "guarantee": guarantee, "confidence_level": 0.7, "split_by": "patient"}
+    columns = [*COLUMNS, "patient"]
+    model = gb.IntervalRegressor(calibration_size=None, **options, **QUICK)
+    model.fit(training.select(columns), targets_of(training))
+    one = copy.copy(model).calibrate(others.select(columns), targets_of(others))
+    many = gb.ray.calibrate(model, str(tmp_path / "*.parquet"), target=TARGETS)
+    assert many.certificate_.promise == one.certificate_.promise
+    np.testing.assert_array_equal(
+        many.calibration_.found.arrays["threshold"], one.calibration_.found.arrays["threshold"]
+    )
+    with pytest.raises(ValueError, match=r"because they belong together\. Calibrate on 500 rows at most"):
+        gb.ray.calibrate(model, str(tmp_path / "*.parquet"), target=TARGETS, keep_scores=500)
+    with pytest.raises(ValueError, match="cannot audit several targets of rows that belong together"):
+        gb.ray.audit(many, str(tmp_path / "*.parquet"), target=TARGETS)
+
+
 @pytest.mark.parametrize("keep_scores", [500, 1 << 20])
 @pytest.mark.parametrize("targets", ["joint", "each"])
 def test_an_audit_counts_what_one_machine_counts(targets, keep_scores, fitted, alone, files, tmp_path):

@@ -78,7 +78,9 @@ class Entities:
 
 def seed_of(labels: Labels, y: NDArray[np.float64]) -> int:
     """Return a hash of rows, which is the sum of those of their parts, up to a multiple of ``SEEDS``."""
-    prints = mix(np.zeros(len(y), dtype=np.uint64), np.ascontiguousarray(y, dtype=np.float64).view(np.uint64))
+    prints = np.zeros(len(y), dtype=np.uint64)
+    for own in np.atleast_2d(y.T):  # of several targets each
+        prints = mix(prints, np.ascontiguousarray(own, dtype=np.float64).view(np.uint64))
     return int(mix(prints, labels.view(np.uint64)).sum(dtype=np.uint64))
 
 

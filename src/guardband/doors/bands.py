@@ -588,7 +588,8 @@ class BandCalibrator(BandRows):
         weighting : Weighting or None
             Where the weights of rows come from, None if all count alike.
         """
-        return self.calibrates_by(weighted(grouped(self._rule, self._grouping), weighting), weighting)
+        one = self._rule if self._targets is None else self._several(self.columns.targets)
+        return self.calibrates_by(weighted(grouped(one, self._grouping), weighting), weighting)
 
     def calibrates_by(self, rule: Rule, weighting: Weighting | None) -> BandCalibrator:
         """Return the same with another rule. It is to be calibrated again.

@@ -249,7 +249,7 @@ class _Calibration:
 
     def _met(self, belonging: Belongs) -> tuple[Summary, Together]:
         """Return what is counted of rows that belong together, and what they belong to."""
-        if belonging.rule is not None:
+        if belonging.rule is not None or self.asked.rule.target_names:
             raise ValueError(
                 f"method={self.asked.rule.method!r} needs what it keeps of all {self.n:,} calibration rows at once, "
                 f"because they belong together. Calibrate on {self.keep:,} rows at most, or raise keep_scores "

@@ -152,8 +152,7 @@ def _need_counts(rule: Rule, belonging: Belongs | None) -> None:
         raise ValueError("Ray audits promises of coverage. Use `guardband audit` without --ray.")
     if rule.target_names and belonging is not None:
         raise ValueError(
-            "Ray audits several targets only if rows stand alone. Use `guardband audit` without --ray for rows that "
-            "belong together."
+            "Ray cannot audit several targets of rows that belong together. Use `guardband audit` without --ray."
         )
 
 

@@ -150,11 +150,6 @@ class Asked(ABC):
 
     def _set_rule(self, rule: Rule, weighting: Weighting | None, belonging: Belongs | None) -> None:
         """Keep how rows with these weights, or of these entities, are calibrated."""
-        if rule.target_names and (weighting is not None or belonging is not None):
-            raise ValueError(
-                "Ray calibrates several targets only without weights, and if rows stand alone. Use calibrate on one "
-                "machine."
-            )
         if belonging is not None and belonging.rule is None and weighting is not None:
             raise ValueError(
                 "Weights are for rows that stand alone, and these belong together. Remove weights, or entities and "
@@ -309,9 +304,9 @@ class RuleAsked(Asked):
         split_by: str | Sequence[str] | None = None,
     ) -> None:
         weighting = rule.weighting if weighting is None else weighting
-        belonging = Belongs.of(rule.belonging, rule.fitted_.has_labels, split_by, names, are_apart=True)
-        has_several = bool(rule.calibration_.rule.target_names)
-        self._set_rule((rule if has_several else rule.weighed_by(None)).calibration_.rule, weighting, belonging)
+        known = rule.fitted_
+        belonging = Belongs.of(rule.belonging, known.has_labels, split_by, names, are_apart=True)
+        self._set_rule(rule.weighed_by(None).calibration_.rule, weighting, belonging)
         self.own = rule.calibrates_by(self.rule, weighting)
         kinds: dict[str, Any] = dict.fromkeys(rule.columns.names, "number")
         if rule.grouping is not None:
