@@ -67,8 +67,8 @@ class Entities:
     def one_row_each(self, y: NDArray[np.float64]) -> Rows:
         """Return one row of each entity, drawn at random, in the order of the rows.
 
-        The draw depends on the targets ``(n,)`` through a hash alone: the same for the same rows, and another for other
-        rows. With one seed for all, rows in order within their entity would be drawn by their place.
+        The draw depends on the targets ``(n,)`` or ``(n, q)`` through a hash alone: the same for the same rows, and
+        another for other rows. With one seed for all, rows in order within their entity would be drawn by their place.
         """
         own = draws(seed_of(self.labels, y), 0, len(self.labels))
         order = np.argsort(own, kind="stable")
@@ -77,8 +77,13 @@ class Entities:
 
 
 def seed_of(labels: Labels, y: NDArray[np.float64]) -> int:
-    """Return a hash of rows, which is the sum of those of their parts, up to a multiple of ``SEEDS``."""
-    prints = mix(np.zeros(len(y), dtype=np.uint64), np.ascontiguousarray(y, dtype=np.float64).view(np.uint64))
+    """Return a hash of rows, which is the sum of those of their parts, up to a multiple of ``SEEDS``.
+
+    There may be several targets, ``(n, q)``.
+    """
+    prints = np.zeros(len(y), dtype=np.uint64)
+    for target in np.asarray(y, dtype=np.float64).reshape(len(y), -1).T:
+        prints = mix(prints, np.ascontiguousarray(target).view(np.uint64))
     return int(mix(prints, labels.view(np.uint64)).sum(dtype=np.uint64))
 
 
