@@ -22,6 +22,11 @@ def own(tmp_path_factory):
     monitor.expect(np.arange(200, 210), bands[:10])
     path = tmp_path_factory.mktemp("state") / "a.monitor"
     monitor.save(path)
+    return parts_of(path)
+
+
+def parts_of(path):
+    """Return the entries and the arrays of a state."""
     body = path.read_bytes()
     header = json.loads(body[8 : 8 + int.from_bytes(body[:8], "little")])
     return json.loads(header["__metadata__"]["guardband-monitor"]), load(body)
@@ -84,6 +89,28 @@ def test_entries_that_no_state_has_are_refused_in_one_sentence(own, tmp_path, pa
     entries, arrays = own
     with pytest.raises(ModelFileError, match=r"a\.monitor is no valid state of a monitor: .*\.$"):
         loaded(tmp_path, changed(entries, path, new), arrays)
+
+
+@pytest.fixture(scope="module")
+def of_groups(tmp_path_factory):
+    """Entries and arrays of a state whose promise is one for each of three groups."""
+    zero, y = np.zeros(300), np.random.default_rng(0).standard_normal(300)
+    rule = gb.BandCalibrator().fit(zero - 1, zero, zero + 1, y, groups=np.arange(300) % 3)
+    path = tmp_path_factory.mktemp("state") / "a.monitor"
+    gb.Monitor(rule).save(path)
+    return parts_of(path)
+
+
+@pytest.mark.parametrize(
+    ("key", "new"),
+    [("group", "custom"), ("group", -1), ("group", 1.5), ("group", 10**10), ("side", "x"), ("name", 3), ("name", None)],
+)
+def test_parts_of_a_promise_that_cannot_be_are_refused_in_one_sentence(of_groups, tmp_path, key, new):
+    entries, arrays = of_groups
+    assert loaded(tmp_path, entries, arrays).rows == 0
+    wrong = changed(entries, ("certificate", "promise", "parts", 2, key), new)
+    with pytest.raises(ModelFileError, match=r"a\.monitor is no valid state of a monitor: a part of a promise .*\.$"):
+        loaded(tmp_path, wrong, arrays)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, get_args
 
 from guardband.bands.law import Expectation, Law
 from guardband.bands.promise import DELTA, Part, Promise, Side, infinite_in_words, joined
@@ -174,6 +174,11 @@ class PartedPromise(Promise):
     def restored(cls, fields: Mapping[str, Any]) -> PartedPromise:
         """Return the promise from the entries that ``to_dict`` gave."""
         parts = [Part(**(own | {"promise": Promise.from_dict(own["promise"])})) for own in fields["parts"]]
+        for own in parts:
+            if not (own.group is None or (isinstance(own.group, int) and 0 <= own.group < 2**31)):
+                raise ValueError("a part of a promise is about a group without a number")
+            if own.side not in get_args(Side) or not isinstance(own.name, str):
+                raise ValueError("a part of a promise has no name, or is about no known side")
         return cls(**(dict(fields) | {"parts": tuple(parts)}))
 
     # ------------------------------------------------------------------------------------ in words
