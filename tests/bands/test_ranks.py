@@ -63,6 +63,14 @@ def test_order_statistic_is_the_sorted_entry_and_infinite_beyond():
     scores = np.random.default_rng(0).random(101)
     assert [order_statistic(scores, k) for k in (1, 50, 101)] == list(np.sort(scores)[[0, 49, 100]])
     assert order_statistic(scores, 102) == np.inf
+    for n in (2, 5, 40, 300):
+        scores = np.random.default_rng(n).standard_normal(n)
+        assert [order_statistic(scores, k) for k in range(1, n + 1)] == sorted(scores.tolist())
+
+
+def test_of_zeros_with_a_sign_the_positive_one_is_taken():
+    for zeros in ([-0.0, 0.0], [0.0, -0.0], [-0.0, -0.0]):
+        assert [math.copysign(1, order_statistic(np.array(zeros), k)) for k in (1, 2)] == [1, 1]
 
 
 @pytest.mark.parametrize(("k", "n"), [(9, 10), (451, 500), (10, 10)])
