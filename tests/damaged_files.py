@@ -344,7 +344,7 @@ class _Model:
         self.feature_names_in_, self.n_features_in_ = list(table.names), len(table.names)
         self.encoder = TableEncoder.learn(table)
         learned, seen = SimpleNamespace(encoder=self.encoder), Seen.learn(table)
-        self.fitted_ = SimpleNamespace(learned=learned, seen=seen, grouping=None, weighting=None)
+        self.fitted_ = SimpleNamespace(learned=learned, seen=seen, grouping=None, weighting=None, calibrated=None)
         self.calibration_ = SimpleNamespace(at=lambda level, delta: None)
 
     def read_rows(self, X, to_predict):
