@@ -105,11 +105,23 @@ IDLE = [
     ("plain", {"model": line}, "it holds its own model: remove model=... and residuals=..."),
     ("plain", {"residuals": numbers()}, "it holds its own model: remove model=... and residuals=..."),
     ("rule", {"model": line}, "it holds no model: remove model=... and residuals=..."),
+    ("network", {"model": line, "network": triple()}, "it holds a network: remove model=... and residuals=..."),
+    (
+        "online",
+        {"residuals": numbers()},
+        "it holds an OnlineCalibrator, which takes model=... and method=...: pass no more.",
+    ),
+    ("online", {"groups": is_x}, "it holds an OnlineCalibrator, which takes model=... and method=...: pass no more."),
     ("rule", {"groups": is_x}, "it holds its own groups: remove groups=..."),
     ("model", {"model": line, "outputs": half}, "it holds its own outputs: remove outputs=..."),
     (
         "distribution",
         {"model": line},
+        "it holds a DistributionCalibrator, which needs nothing of your own: pass nothing.",
+    ),
+    (
+        "distribution",
+        {"residuals": numbers()},
         "it holds a DistributionCalibrator, which needs nothing of your own: pass nothing.",
     ),
     (

@@ -87,6 +87,8 @@ from guardband.training.stack import Stack, stack
 from guardband.training.threads import one_thread_each
 
 CUSTOM = "custom"
+TAKE_A_MODEL = ("model", "online", "distribution")
+"""Kinds of files that hold no model, or whose own refusal says what they take."""
 NETWORK_PRINTS = "calibration_prints"
 PRINTS = ("training_prints", "held_out_prints", "calibration_prints")
 WEIGHTS, CALIBRATION = "weights.", "calibration."
@@ -271,21 +273,26 @@ def _load(path: str | os.PathLike[str], brought: Mapping[str, Any], model: Any, 
     entries, tensors = read(path)
     weights = brought.get("weights")
     try:
+        if entries["kind"] not in TAKE_A_MODEL and (model is not None or residuals is not None):
+            what = {"rule": "no model", "network": "a network"}.get(entries["kind"], "its own model")
+            raise ModelFileError(f"it holds {what}: remove model=... and residuals=...")
         if entries["kind"] == "network":
             return _network(entries, tensors, brought)
         if entries["kind"] == "online":
+            others = [own for name, own in brought.items() if name != "method"]
+            if any(own is not None for own in (residuals, *others)):
+                raise ModelFileError(
+                    "it holds an OnlineCalibrator, which takes model=... and method=...: pass no more."
+                )
             return restored_online(entries, tensors, model, method=brought.get("method"))
         if entries["kind"] == "model":
             return restored(entries, tensors, _arguments(entries["arguments"], brought), model, residuals, weights)
         if entries["kind"] == "distribution":
-            if model is not None or any(own is not None for own in brought.values()):
+            if any(own is not None for own in (model, residuals, *brought.values())):
                 raise ModelFileError(
                     "it holds a DistributionCalibrator, which needs nothing of your own: pass nothing."
                 )
             return restored_distribution(entries, tensors)
-        if model is not None or residuals is not None:
-            what = "no model" if entries["kind"] == "rule" else "its own model"
-            raise ModelFileError(f"it holds {what}: remove model=... and residuals=...")
         if entries["kind"] == "rule":
             return restored_rule(entries, tensors, _arguments(entries["arguments"], brought))
         params = _arguments(entries["params"], brought) | {"device": device}
