@@ -9,9 +9,10 @@ import pytest
 import torch
 
 import guardband as gb
-from guardband.data.encoder import ROWS_AT_A_TIME, PlainNumbers, TableEncoder
+from guardband.data.encoder import PlainNumbers, TableEncoder
 from guardband.data.repeats import repeats_in
-from guardband.data.table import read_table
+from guardband.data.table import ROWS_AT_A_TIME, read_table
+from guardband.data.unlike import Seen
 from guardband.training.batches import Draw
 from guardband.training.epochs import folds_of
 
@@ -46,7 +47,21 @@ def test_encoding_makes_no_matrix_in_double_precision(robust):
     table = read_table(X)
     encoder = TableEncoder.learn(table, robust)
     assert peak_of(lambda: encoder.encode(table)) < 1.9 * X.nbytes  # the matrix itself, and one block at a time
-    assert peak_of(lambda: list(map(len, encoder.blocks(table)))) < 0.9 * X.nbytes
+    assert peak_of(lambda: len(encoder.reader(table)(slice(0, ROWS_AT_A_TIME)))) < 0.9 * X.nbytes
+
+
+def test_infinities_in_any_block_are_refused():
+    rows = X[: 2 * ROWS_AT_A_TIME + 3, :4].copy()
+    rows[-1, 1] = np.inf
+    rows[0, 3] = -np.inf
+    with pytest.raises(ValueError, match="'x1', 'x3'"):
+        read_table(rows)
+
+
+def test_new_rows_are_compared_with_those_seen_a_block_at_a_time():
+    table = read_table(X)
+    seen = Seen.learn(table)
+    assert peak_of(lambda: seen.compare(table)) < 0.3 * X.nbytes
 
 
 def test_plain_numbers_are_encoded_in_blocks():

@@ -158,6 +158,21 @@ def test_counts_of_batches_add_up_to_those_of_the_whole():
     assert "'day' is missing in every row, and never was in training." in total.in_words(place)
 
 
+def test_a_long_table_is_compared_in_blocks_to_the_same_end(monkeypatch):
+    seen = Seen.learn(read_table(pd.DataFrame({"a": np.arange(50.0), "b": ["x", "y"] * 25, "c": [True, False] * 25})))
+    rows = pd.DataFrame({"a": np.arange(50.0), "b": ["x"] * 50, "c": [True] * 50}, dtype=object)
+    rows.loc[[3, 20, 21, 49], "a"] = [900.0, None, -900.0, 901.0]
+    rows.loc[[5, 21, 48], "b"] = ["z", None, "z"]
+    rows.loc[[0, 21], "c"] = None
+    whole, names = seen.compare(read_table(rows), 100)
+    monkeypatch.setattr("guardband.data.unlike.ROWS_AT_A_TIME", 7)
+    blocks, same = seen.compare(read_table(rows), 100)
+    assert blocks == whole
+    assert blocks.count == 7
+    np.testing.assert_array_equal(same, names)
+    assert names[21] == "a, b, c"
+
+
 def test_dates_of_any_age_have_words():
     seen = seen_numbers(np.array([0.0, 1.0]), "date")
     (column,) = read_table(pd.DataFrame({"d": [datetime.datetime(9999, 1, 1)]})).columns

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,14 +24,14 @@ from guardband.data.codes import (
     code_to_dict,
 )
 from guardband.data.kinds import Kind
-from guardband.data.table import Table, numbers_from
+from guardband.data.table import ROWS_AT_A_TIME, Table, numbers_from
 from guardband.words import rows_named
 
 Matrix = NDArray[np.float32]
 Rows = NDArray[np.float64]
 """One number for each cell of a table: the number, the days since 1970, or the index of a category."""
-ROWS_AT_A_TIME = 2**14
-"""Rows are encoded in blocks that stay in the cache, so that no step needs a long table in double precision."""
+Reader = Callable[[slice], Matrix]
+"""Returns some encoded rows of a table."""
 
 
 @dataclass(frozen=True)
@@ -74,13 +74,18 @@ class TableEncoder:
 
     def encode(self, table: Table) -> Matrix:
         """Return the matrix of a table with the same columns."""
-        return _stacked(self.blocks(table), table.n_rows, self.width)
+        return _stacked(self.reader(table), table.n_rows, self.width)
 
-    def blocks(self, table: Table) -> Iterator[Matrix]:
-        """Yield the same for one block of rows after another, at least one."""
-        for block in _blocks(table.read_as(self.kinds)):
-            pairs = zip(self.codes, block.columns, strict=True)
-            yield self._joined((code.read(column) for code, column in pairs), np)
+    def reader(self, table: Table) -> Reader:
+        """Return what encodes some of its rows, on any thread."""
+        table = table.read_as(self.kinds)
+
+        def encoded(rows: slice) -> Matrix:
+            pairs = zip(self.codes, table.part(rows).columns, strict=True)
+            matrix: Matrix = self._joined((code.read(column) for code, column in pairs), np)
+            return matrix
+
+        return encoded
 
     def rows(self, table: Table) -> Rows:
         """Return one number for each cell, ``(n, columns)``."""
@@ -131,10 +136,10 @@ class PlainNumbers:
 
     def encode(self, table: Table) -> Matrix:
         """Return the matrix of a table of numbers."""
-        return _stacked(self.blocks(table), table.n_rows, len(table.columns))
+        return _stacked(self.reader(table), table.n_rows, len(table.columns))
 
-    def blocks(self, table: Table) -> Iterator[Matrix]:
-        """Yield the same for one block of rows after another, at least one; first all rows are looked at."""
+    def reader(self, table: Table) -> Reader:
+        """Return what encodes some of its rows, on any thread; first all rows are looked at."""
         for column in table.columns:
             if column.kind == "category":
                 raise ValueError(
@@ -148,7 +153,7 @@ class PlainNumbers:
                     "your own takes none. Fill them in, or remove these rows."
                 )
         table = table.read_as([column.kind for column in table.columns])
-        yield from (self.rows(block).astype(np.float32) for block in _blocks(table))
+        return lambda rows: self.rows(table.part(rows)).astype(np.float32)
 
     def rows(self, table: Table) -> Rows:
         """Return one number for each cell, ``(n, columns)``."""
@@ -166,17 +171,12 @@ class PlainNumbers:
 Encoder = TableEncoder | PlainNumbers
 
 
-def _blocks(table: Table) -> Iterator[Table]:
-    starts = range(0, max(1, table.n_rows), ROWS_AT_A_TIME)
-    return (table.part(slice(start, start + ROWS_AT_A_TIME)) for start in starts)
-
-
-def _stacked(blocks: Iterable[Matrix], n: int, width: int) -> Matrix:
-    """Return blocks of n rows in all as one matrix; only one block at a time is there twice."""
-    out, done = np.empty((n, width), dtype=np.float32), 0
-    for block in blocks:
-        out[done : done + len(block)] = block
-        done += len(block)
+def _stacked(encoded: Reader, n: int, width: int) -> Matrix:
+    """Return all of n rows as one matrix; only one block at a time is there twice."""
+    out = np.empty((n, width), dtype=np.float32)
+    for start in range(0, max(1, n), ROWS_AT_A_TIME):
+        block = encoded(slice(start, start + ROWS_AT_A_TIME))
+        out[start : start + len(block)] = block
     return out
 
 

@@ -19,6 +19,8 @@ from guardband.words import listed
 
 Cell = str | float | None
 LARGEST = 1e300
+ROWS_AT_A_TIME = 2**14
+"""Long tables are read in blocks whose columns stay in the cache, and of which one at a time is in double precision."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +146,7 @@ def read_table(
         raise ValueError(f"Found array with 0 sample(s) (shape={shape}) while a minimum of 1 is required.")
     if not table.columns:
         raise ValueError(f"Found array with 0 feature(s) (shape={shape}) while a minimum of 1 is required.")
-    endless = [] if may_be_infinite else [c.name for c in table.columns if _has_infinity(c)]
+    endless = [] if may_be_infinite else _endless(table)
     if endless:
         raise ValueError(f"X contains infinity in the column {listed(endless)}. Correct these cells, or empty them.")
     return replace(table, extra=extra)
@@ -381,6 +383,15 @@ def _days(moment: Any) -> float:
 
 def _text(number: float) -> str:
     return str(int(number)) if number == int(number) else str(number)
+
+
+def _endless(table: Table) -> list[str]:
+    """Return the names of columns with infinities."""
+    found = set()
+    for start in range(0, table.n_rows, ROWS_AT_A_TIME):
+        part = table.part(slice(start, start + ROWS_AT_A_TIME))
+        found |= {j for j, column in enumerate(part.columns) if _has_infinity(column)}
+    return [table.names[j] for j in sorted(found)]
 
 
 def _has_infinity(column: Column) -> bool:

@@ -9,15 +9,16 @@ import base64
 import datetime
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from hashlib import blake2b
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from guardband.data.asking import AskCategories, Asking, AskRanks, AskSpread, answered
 from guardband.data.kinds import Kind
-from guardband.data.table import Column, Table, categories_from, numbers_from
+from guardband.data.table import ROWS_AT_A_TIME, Column, Table, categories_from, numbers_from
 from guardband.words import number
 
 Array = NDArray[np.float64]
@@ -92,6 +93,7 @@ class SeenCategories:
 
     prints: frozenset[int] | None
     never_missing: bool
+    kind: ClassVar[Kind] = "category"
     in_words = "with a category that training did not have"
 
     @classmethod
@@ -202,28 +204,28 @@ class Seen:
 
         Rows are counted from ``first_row``.
         """
-        names: list[list[str] | None] = [None] * table.n_rows
+        table = table.read_as([seen.kind for seen in self.columns])
+        hits: dict[tuple[int, Reason], list[NDArray[np.intp]]] = {}
+        for start in range(0, table.n_rows, ROWS_AT_A_TIME):
+            part = table.part(slice(start, start + ROWS_AT_A_TIME))
+            for j, (seen, column) in enumerate(zip(self.columns, part.columns, strict=True)):
+                for reason, mask in seen.compare(column):
+                    if mask.any():
+                        hits.setdefault((j, reason), []).append(np.flatnonzero(mask) + start)
+        names: dict[int, list[str]] = {}
         found = []
-        for seen, column in zip(self.columns, table.columns, strict=True):
-            for reason, mask in seen.compare(column):
-                rows = np.flatnonzero(mask).tolist()
-                for row in rows:
-                    own = names[row] = names[row] or []
-                    own.append(column.name)
-                if rows:
-                    is_missing = reason == "missing"
-                    first = (("missing", rows[0] + first_row),)
-                    examples = first if is_missing else _examples(seen, column, rows, first_row)
-                    unusual = "" if is_missing else seen.in_words
-                    found.append(UnlikeCells(column.name, reason, unusual, len(rows), examples))
+        for j, reason in sorted(hits, key=lambda hit: (hit[0], hit[1] != "missing")):
+            seen, column, rows = self.columns[j], table.columns[j], np.concatenate(hits[j, reason]).tolist()
+            for row in rows:
+                names.setdefault(row, []).append(column.name)
+            is_missing = reason == "missing"
+            first = (("missing", rows[0] + first_row),)
+            examples = first if is_missing else _examples(seen, column, rows, first_row)
+            found.append(UnlikeCells(column.name, reason, "" if is_missing else seen.in_words, len(rows), examples))
         labels = np.full(table.n_rows, "", dtype=object)
-        count = 0
-        if found:
-            for row, own_names in enumerate(names):
-                if own_names:
-                    labels[row] = ", ".join(own_names)
-                    count += 1
-        return Unlike(table.n_rows, count, tuple(found)), labels
+        for row, own in names.items():
+            labels[row] = ", ".join(own)
+        return Unlike(table.n_rows, len(names), tuple(found)), labels
 
     def to_dict(self) -> dict[str, Any]:
         """Return the same for JSON."""
@@ -254,6 +256,7 @@ def _examples(
     return tuple(examples.items())
 
 
+@lru_cache(MOST_KEPT)
 def _print(category: str) -> int:
     return int.from_bytes(blake2b(category.encode("utf-8", "surrogatepass"), digest_size=8).digest())
 

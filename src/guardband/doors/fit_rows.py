@@ -66,7 +66,7 @@ def fit_rows(
         options = options.for_targets(given.targets)
     target = options.target.decided(given.y)
     if options.architecture.builder is not None:
-        next(PlainNumbers().blocks(given.table))  # refuses what it cannot take
+        PlainNumbers().reader(given.table)(slice(0, 1))  # refuses what it cannot take
     if params["calibration"] != "split":
         return fit_crossed(
             standing_alone(given, belonging, params["calibration"]), params, options, belonging, deadline

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from guardband.bands.predicted import Predicted, PredictedInterval
 from guardband.bands.predicted_several import PredictedSeveral
-from guardband.data.encoder import Encoder
+from guardband.data.encoder import Encoder, Reader
 from guardband.data.several_targets import SeveralTargets
 from guardband.data.table import Table
 from guardband.data.target import Target
@@ -21,7 +21,7 @@ from guardband.nn.each_target import EachTarget
 from guardband.nn.heads import Head
 from guardband.nn.reading import EachColumn, QuantileColumns, Reading
 from guardband.training.members import Members
-from guardband.training.predict import predict_blocks
+from guardband.training.predict import predict_parts
 
 
 @dataclass(frozen=True)
@@ -55,56 +55,53 @@ class Learned:
 
     def predict(self, table: Table, each_copy: bool = False) -> Predicted:
         """Return what the networks predict, in work units; the average of copies unless each is asked for."""
-        return self._joined(self.encoder.blocks(table), table.n_rows, each_copy)
+        return self._joined(self.encoder.reader(table), table.n_rows, each_copy)
 
     def predict_encoded(self, x: NDArray[np.float32], each_copy: bool = False) -> Predicted:
         """Return the same for rows that are encoded already."""
-        return self._joined([x], len(x), each_copy)
+        return self._joined(x.__getitem__, len(x), each_copy)
 
     def predict_left_out(self, x: NDArray[np.float32]) -> tuple[Predicted, NDArray[np.intp]]:
         """Return what the copy that did not see it predicts for each encoded training row, and for which rows."""
         assert self.left_out is not None
         rows = np.flatnonzero(self.left_out >= 0)
-        return self.predict_encoded(x[rows], each_copy=True).of_copy(self.left_out[rows]), rows
+        predicted = self._joined(lambda some: x[rows[some]], len(rows), True)
+        return predicted.of_copy(self.left_out[rows]), rows
 
     def columns(self, table: Table) -> NDArray[np.float64]:
         """Return all that a network predicts of rows, the average of copies, as the placement takes it, ``(n, J)``."""
-        return self._columns(self.encoder.blocks(table), table.n_rows)
+        return self._columns(self.encoder.reader(table), table.n_rows)
 
     def columns_encoded(self, x: NDArray[np.float32]) -> NDArray[np.float64]:
         """Return the same for rows that are encoded already."""
-        return self._columns([x], len(x))
+        return self._columns(x.__getitem__, len(x))
 
     def columns_left_out(self, x: NDArray[np.float32]) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
         """Return the same by the copy that did not see each encoded training row, and for which rows."""
         assert self.left_out is not None
         rows = np.flatnonzero(self.left_out >= 0)
-        predicted = self._joined([x[rows]], len(rows), True, (columns_of(self.heads[0]),))
+        predicted = self._joined(lambda some: x[rows[some]], len(rows), True, (columns_of(self.heads[0]),))
         return np.concatenate([part[0] for part in predicted.of_copy(self.left_out[rows]).parts]).T, rows
 
-    def _columns(self, matrices: Iterable[NDArray[np.float32]], n: int) -> NDArray[np.float64]:
-        predicted = self._joined(matrices, n, False, (columns_of(self.heads[0]),))
+    def _columns(self, encoded: Reader, n: int) -> NDArray[np.float64]:
+        predicted = self._joined(encoded, n, False, (columns_of(self.heads[0]),))
         return np.ascontiguousarray(np.concatenate([part[0] for part in predicted.parts]).T)
 
-    def _joined(
-        self,
-        matrices: Iterable[NDArray[np.float32]],
-        n: int,
-        each_copy: bool,
-        readings: Sequence[Reading] | None = None,
-    ) -> Predicted:
-        """Return what the networks predict for n encoded rows, a block at a time: outputs of copies would be many."""
-        readings = self.heads if readings is None else readings
+    def _joined(self, encoded: Reader, n: int, each_copy: bool, readings: Sequence[Reading] | None = None) -> Predicted:
+        """Return what the networks predict for n encoded rows, a part at a time: outputs of copies would be many."""
+        of = self.heads if readings is None else readings
         whole: Predicted | None = None
         done = 0
-        for x in matrices:
-            for outputs, count in predict_blocks(self.members, x, self.device):
-                block = read_outputs(readings, outputs.astype(np.float64), self.target, each_copy, np)
-                if whole is None:
-                    whole = block.map(lambda part: np.empty((*part.shape[:-1], n)))
-                for every, part in zip(whole.parts, block.parts, strict=True):
-                    every[..., done : done + count] = part[..., :count]
-                done += count
+
+        def read(outputs: NDArray[np.float32]) -> Predicted:
+            return read_outputs(of, outputs.astype(np.float64), self.target, each_copy, np)
+
+        for some, count in predict_parts(self.members, n, encoded, self.device, read):
+            if whole is None:
+                whole = some.map(lambda part: np.empty((*part.shape[:-1], n)))
+            for every, part in zip(whole.parts, some.parts, strict=True):
+                every[..., done : done + count] = part[..., :count]
+            done += count
         assert whole is not None
         return whole
 
