@@ -1,7 +1,8 @@
 """A long table of numbers in single precision: the peak memory of each step, and whether ``fit`` holds a time limit.
 
-Memory is what a step needs at its peak beyond what imports need, the rows themselves included, as a multiple of the
-rows in single precision. Every figure is from a process of its own. Models train for two epochs: what they have learnt
+Memory is what a step needs at its peak, the rows themselves included, as a multiple of the rows in single precision:
+beyond what imports and a small fit hold, because on a GPU its libraries alone take about as much as the rows, and
+beyond what imports hold. Every figure is from a process of its own. Models train for two epochs: what they have learnt
 does not matter here, and more epochs need no more memory.
 """
 
@@ -12,7 +13,9 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +25,26 @@ FEW = 20_000
 CHUNK = 100_000
 
 
-def peak() -> int:
-    """Return the most bytes of memory that this process has had."""
+def memory(which: str) -> int:
+    """Return how many bytes of memory this process has, VmRSS, or the most that it has had, VmHWM."""
     status = Path("/proc/self/status").read_text()
-    return 1024 * int(next(line for line in status.splitlines() if "VmHWM" in line).split()[1])
+    return 1024 * int(next(line for line in status.splitlines() if which in line).split()[1])
+
+
+class Watch:
+    """Remembers where the main thread was when the process had most memory."""
+
+    def __init__(self) -> None:
+        self._most, self.where = 0, ""
+        threading.Thread(target=self._look, args=(threading.get_ident(),), daemon=True).start()
+
+    def _look(self, main: int) -> None:
+        while True:
+            if (now := memory("VmRSS")) > self._most:
+                frames = traceback.extract_stack(sys._current_frames()[main])
+                own = [f"{Path(one.filename).stem}.{one.name}" for one in frames if "guardband" in one.filename]
+                self._most, self.where = now, " < ".join(own[:-5:-1])
+            time.sleep(0.02)
 
 
 def rows(n: int, columns: int) -> tuple[Any, Any]:
@@ -42,18 +61,19 @@ def rows(n: int, columns: int) -> tuple[Any, Any]:
     return X, y
 
 
-def measure(step: str, n: int, columns: int, preset: str | float) -> dict[str, float]:
-    """Return how long a step takes in this process, and its peak memory as a multiple of the rows."""
+def measure(step: str, n: int, columns: int, preset: str | float) -> dict[str, Any]:
+    """Return how long a step takes in this process, its peak memory as multiples of the rows, and where that was."""
     import guardband as gb
 
     limited = not isinstance(preset, str)
     arguments: dict[str, Any] = {"preset": preset, "random_state": 0} | ({} if limited else {"max_epochs": 2})
     make = gb.IntervalRegressor  # which imports torch
-    before = peak()
+    imports = memory("VmHWM")
     few, few_y = rows(FEW, columns)
     model = make(**arguments | {"preset": "fast", "max_epochs": 2}).fit(few, few_y)
+    libraries = memory("VmRSS")
     X, y = rows(n, columns)
-    started = time.perf_counter()
+    watch, started = Watch(), time.perf_counter()
     if step == "fit":
         make(**arguments).fit(X, y)
     elif step == "calibrate":
@@ -61,14 +81,16 @@ def measure(step: str, n: int, columns: int, preset: str | float) -> dict[str, f
         model.calibrate(X, y)
     else:
         model.predict_interval(X)
-    return {"seconds": time.perf_counter() - started, "multiple": (peak() - before) / X.nbytes}
+    seconds, most = time.perf_counter() - started, memory("VmHWM")
+    multiples = {"multiple": (most - libraries) / X.nbytes, "beyond imports": (most - imports) / X.nbytes}
+    return {"seconds": seconds, "where": watch.where} | multiples
 
 
-def measured(step: str, n: int, columns: int, preset: str | float) -> dict[str, float]:
+def measured(step: str, n: int, columns: int, preset: str | float) -> dict[str, Any]:
     """Return the same from a process of its own."""
     program = [sys.executable, __file__, "--rows", str(n), "--columns", str(columns), "--preset", str(preset)]
     done = subprocess.run([*program, "--step", step], stdout=subprocess.PIPE, text=True, check=True)
-    found: dict[str, float] = json.loads(done.stdout)
+    found: dict[str, Any] = json.loads(done.stdout)
     return found
 
 
@@ -90,7 +112,8 @@ def main() -> None:
     print(f"{os.cpu_count()} cores, {asked.rows:,} rows of {asked.columns} numbers, preset {asked.preset}")
     for step in asked.steps:
         found = measured(step, asked.rows, asked.columns, asked.preset)
-        print(f"{step}: peak {found['multiple']:.2f} times the rows, {found['seconds']:.1f} s", flush=True)
+        beyond = f"{found['beyond imports']:.2f} beyond imports, in {found['where']}"
+        print(f"{step}: peak {found['multiple']:.2f} times the rows, {beyond}; {found['seconds']:.1f} s", flush=True)
     for limit in asked.limits:
         took = measured("fit", asked.limited_rows, asked.columns // 2, limit)["seconds"]
         print(

@@ -254,6 +254,16 @@ def test_many_rows_have_the_ends_of_few_at_a_time():
     np.testing.assert_array_equal(together[1], new.point[0, 0])
 
 
+def test_many_rows_have_the_scores_of_few_at_a_time():
+    rng = np.random.default_rng(0)
+    rule, n = rule_of(GROUPED), ROWS_AT_A_TIME + 7
+    new, y = rows_of(rng, n)
+    together = rule.scores(new, y, Context())
+    for first in range(0, n, 5000):
+        rows = slice(first, first + 5000)
+        np.testing.assert_array_equal(rule.scores(new.rows(rows), y[rows], Context()), together[rows])
+
+
 def test_thresholds_of_rows_take_the_precision_of_the_predictions_in_torch():
     rng = np.random.default_rng(0)
     rule = rule_of(GROUPED)

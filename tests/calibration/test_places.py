@@ -110,6 +110,12 @@ def test_of_rows_that_belong_together_one_counts():
     assert "must not share" in str(own.select(predictions, UNITS, 0.0, None, 0.1).certificate)
 
 
+def test_places_do_not_depend_on_the_blocks_in_which_they_are_computed(monkeypatch):
+    whole = calibrated(100, np.random.default_rng(5))
+    monkeypatch.setattr(module, "ROWS_AT_A_TIME", 7)
+    np.testing.assert_array_equal(calibrated(100, np.random.default_rng(5)).places, whole.places)
+
+
 def test_of_many_rows_some_are_kept_to_select_by(monkeypatch):
     monkeypatch.setattr(module, "MOST_KEPT", 30)
     rng = np.random.default_rng(5)

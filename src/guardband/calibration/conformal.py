@@ -78,8 +78,9 @@ class Conformal(Rule):
 
     def scores(self, predicted: Any, y: Array, context: Context) -> Array:
         """Return the score of each row, ``(n,)``."""
-        scores: Array = self.score.of(predicted, y)[0, 0]
-        return scores
+        blocks = (slice(first, first + ROWS_AT_A_TIME) for first in range(0, max(1, len(y)), ROWS_AT_A_TIME))
+        # A block stays in the cache, and only the scores are as many as the rows.
+        return np.concatenate([self.score.of(predicted.rows(rows), y[rows])[0, 0] for rows in blocks])
 
     def calibration_scores(self, summary: Summary) -> Array | None:
         """Return the scores of the calibration rows, of one row each if they belong together; None if only counted."""
