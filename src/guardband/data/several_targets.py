@@ -66,6 +66,10 @@ class SeveralTargets(Target):
         turns = max(map(len, every))
         return np.stack([np.stack([own[turn % len(own)] for own in every], axis=1) for turn in range(turns)])
 
+    def of_turn(self, turn: int) -> SeveralTargets:
+        """Return the targets, each with the one scale that is learnt at this turn."""
+        return replace(self, each=tuple(own.of_turn(turn) for own in self.each))._scaled()
+
     def to_units(self, lower: Any, point: Any, upper: Any, xp: Any = np) -> tuple[Any, Any, Any]:
         """Return ends and points in the targets' own units, each along axis 1."""
         every = [own.to_units(lower[:, j], point[:, j], upper[:, j], xp) for j, own in enumerate(self.each)]

@@ -135,6 +135,10 @@ class Target:
 
     # ----------------------------------------------------------------------------------- prediction
 
+    def of_turn(self, turn: int) -> Target:
+        """Return the target with the one scale that is learnt at this turn."""
+        return replace(self, scales=(self.scales[turn % len(self.scales)],))
+
     def to_units(self, lower: Any, point: Any, upper: Any, xp: Any = np) -> tuple[Any, Any, Any]:
         """Return ends and points in the target's own units, rounded outward; ``xp`` is numpy or torch.
 

@@ -208,10 +208,12 @@ def _search(
 
 
 def _left_out_later(options: FitOptions, groups: Any, n: int) -> int:
-    """Return how many of n training rows are predicted after training, to look at them or to choose by them."""
-    all_left_out = min(n, options.effort.copies * MOST_HELD_OUT)
-    choices = options.chooses_score + bool(groups == AUTO) + options.distribution
-    return min(n, MOST_ERRORS) + choices * all_left_out
+    """Return as how many rows the training rows count that are predicted after training, each by one of the copies."""
+    copies = options.effort.copies
+    left_out = min(n, copies * MOST_HELD_OUT)
+    every = bool(groups == AUTO) + options.distribution
+    some = min(n, MOST_ERRORS) + options.chooses_score * min(left_out, MOST_TO_CHOOSE)
+    return -(-(some + every * left_out) // copies)
 
 
 def _with_score(options: FitOptions, learned: Learned, training: TrainingSet) -> tuple[Method, Learned]:

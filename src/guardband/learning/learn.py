@@ -28,7 +28,7 @@ from guardband.training.deadline import NEVER, Deadline
 from guardband.training.epochs import FEWEST_TO_HOLD_OUT, Job, Progress, Trained, folds_of
 from guardband.training.health import DEAD_SHARE, dead_shares, mean_leaves, varied_targets
 from guardband.training.members import Members
-from guardband.training.predict import BLOCK, predict
+from guardband.training.predict import BLOCK, predict, rows_at_a_time
 from guardband.training.recipe import Recipe
 from guardband.training.stack import Stack, stack
 
@@ -101,13 +101,14 @@ class _Fleet:
         """When training must end to leave time for what follows: a look at held-out rows, at health, predictions."""
         if not self.deadline.is_set:
             return self.deadline
-        members, some = self._stack(0), self.sets[0].x[:ROWS_TO_TIME]
+        members = self._stack(0)
+        some = self.sets[0].x[: max(ROWS_TO_TIME, rows_at_a_time(members, self.device))]
         predict(members, some[:BLOCK], self.device)  # the first call takes longer
         started = self.deadline.clock()
         predict(members, some, self.device)
         seconds = (self.deadline.clock() - started) / len(some)
         held_out = sum(max((len(fold.index) for _, fold in own if fold is not None), default=0) for own in self.draws)
-        looked_at = held_out + 2 * len(self.sets) * ROWS_FOR_HEALTH
+        looked_at = held_out + 2 * len(self.sets) * self.rows_for_health
         return self.deadline.sooner(CAUTION * seconds * (looked_at + self.predicted_later))
 
     @cached_property
@@ -229,10 +230,17 @@ class _Fleet:
             return Stack(networks)  # guardband's own networks can always be stacked
         return stack(networks, self.rows.x[:2])
 
+    @property
+    def rows_for_health(self) -> int:
+        """Rows to look at after training: a block tells whether networks diverged, more tell which sides are dead."""
+        head = self.specs[0].head
+        one = head.base if isinstance(head, EachTarget) else head
+        return ROWS_FOR_HEALTH if isinstance(one, Triple) else BLOCK
+
     def _outputs(self, owner: int, trained: Trained, members: Members) -> tuple[Array, NDArray[np.intp]]:
         """Return what a set's networks put out for some of its rows, ``(M, n, columns)``, and which rows these are."""
         rows, own = self.sets[owner], self._place(owner)
-        looked_at = np.random.default_rng(rows.seed).permutation(len(rows.x))[:ROWS_FOR_HEALTH]
+        looked_at = np.random.default_rng(rows.seed).permutation(len(rows.x))[: self.rows_for_health]
         members.restore({name: t[own] for name, t in trained.state.items()})
         outputs = predict(members, rows.x[looked_at], self.device).astype(np.float64)
         if not np.isfinite(outputs).all():

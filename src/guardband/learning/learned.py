@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,8 +20,9 @@ from guardband.learning.architecture import Architecture
 from guardband.nn.each_target import EachTarget
 from guardband.nn.heads import Head
 from guardband.nn.reading import EachColumn, QuantileColumns, Reading
-from guardband.training.members import Members
+from guardband.training.members import Members, State
 from guardband.training.predict import predict_parts
+from guardband.training.stack import Stack
 
 
 @dataclass(frozen=True)
@@ -63,10 +64,7 @@ class Learned:
 
     def predict_left_out(self, x: NDArray[np.float32]) -> tuple[Predicted, NDArray[np.intp]]:
         """Return what the copy that did not see it predicts for each encoded training row, and for which rows."""
-        assert self.left_out is not None
-        rows = np.flatnonzero(self.left_out >= 0)
-        predicted = self._joined(lambda some: x[rows[some]], len(rows), True)
-        return predicted.of_copy(self.left_out[rows]), rows
+        return self._left_out(x, self.heads)
 
     def columns(self, table: Table) -> NDArray[np.float64]:
         """Return all that a network predicts of rows, the average of copies, as the placement takes it, ``(n, J)``."""
@@ -78,10 +76,34 @@ class Learned:
 
     def columns_left_out(self, x: NDArray[np.float32]) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
         """Return the same by the copy that did not see each encoded training row, and for which rows."""
+        predicted, rows = self._left_out(x, (columns_of(self.heads[0]),))
+        return np.concatenate([part[0] for part in predicted.parts]).T, rows
+
+    def _left_out(self, x: NDArray[np.float32], readings: Sequence[Reading]) -> tuple[Predicted, NDArray[np.intp]]:
         assert self.left_out is not None
         rows = np.flatnonzero(self.left_out >= 0)
-        predicted = self._joined(lambda some: x[rows[some]], len(rows), True, (columns_of(self.heads[0]),))
-        return np.concatenate([part[0] for part in predicted.of_copy(self.left_out[rows]).parts]).T, rows
+        copies = self.left_out[rows]
+        if self.architecture.builder is not None or not len(rows):  # a user's networks may only run side by side
+            own = x[rows]
+            return self._joined(own.__getitem__, len(own), True, readings).of_copy(copies), rows
+        state, whole = self.members.snapshot(), None
+        for copy in np.unique(copies).tolist():
+            at = np.flatnonzero(copies == copy)
+            own = x[rows[at]]
+            some = self._copy(copy, state)._joined(own.__getitem__, len(own), True, readings)
+            if whole is None:
+                whole = some.map(lambda part: np.empty((*part.shape[:-1], len(rows))))
+            for every, part in zip(whole.parts, some.parts, strict=True):
+                every[..., at] = part
+        assert whole is not None
+        return whole, rows
+
+    def _copy(self, copy: int, state: State) -> Learned:
+        """Return what one copy learnt, given the state of all networks."""
+        networks = [self.architecture.build(self.in_features, head, 0, self.device) for head in self.heads]
+        own, members = slice(copy * len(networks), (copy + 1) * len(networks)), Stack(networks)
+        members.restore({name: t[own] for name, t in state.items()})
+        return replace(self, members=members, copies=1, target=self.target.of_turn(copy), left_out=None)
 
     def _columns(self, encoded: Reader, n: int) -> NDArray[np.float64]:
         predicted = self._joined(encoded, n, False, (columns_of(self.heads[0]),))
