@@ -6,7 +6,7 @@ import pytest
 from scipy.stats import binom, nbinom
 
 from guardband.data.table import read_table
-from guardband.learning.clusters import exchange_p_value, look_for_clusters, possible_keys
+from guardband.learning.clusters import exchange_p_value, likeliest_keys, look_for_clusters, possible_keys
 from guardband.learning.dependence import FALSE_DOUBTS, Suspects
 from guardband.learning.likeness import centred_ranks, p_value
 from guardband.learning.order import possible_orders
@@ -222,6 +222,11 @@ def test_order_by_a_date_is_seen_in_a_shuffled_file():
     assert [doubt.kind for doubt in by_time] == ["order"]
     assert by_time[0].sentence.startswith("Rows near each other in time have similar errors. ")
     assert by_time[0].sentence.endswith(" Add --split-by-time (split_by_time=True).")
+
+
+def test_without_keys_no_row_is_ranked(monkeypatch):
+    monkeypatch.setattr("guardband.learning.clusters.centred_ranks", None)
+    assert likeliest_keys([], np.arange(100.0), None) == []
 
 
 def test_what_is_no_key_and_no_order_costs_nothing():

@@ -4,6 +4,7 @@ import copy
 import time
 import warnings
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -12,9 +13,12 @@ import guardband as gb
 from guardband.nn import FullyConnected, IntervalLoss, TripleHead
 from guardband.nn.tabular import TabularNetwork
 from guardband.training.graph import GraphedStep
+from guardband.training.predict import LONGEST, predict
+from guardband.training.stack import Stack
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
+CUDA = torch.device("cuda")
 TAUS = (0.1, 0.2, 0.3, 0.4)
 SETTINGS = {"epochs": 6, "learning_rate": 0.01, "weight_decay": 1e-3, "schedule": "cosine"}
 KINDS = {
@@ -232,3 +236,19 @@ def test_the_step_of_a_hundred_networks_is_not_a_hundred_steps():
         return time.perf_counter() - started
 
     assert seconds(100) < 10 * seconds(1)
+
+
+def test_what_a_row_gets_does_not_depend_on_its_neighbours():
+    members, x = Stack(networks("tabular", 2)), data(3 * LONGEST + 7)[0].numpy()
+    whole = predict(members, x, CUDA)
+    for n in (1, LONGEST, LONGEST + 1):
+        np.testing.assert_array_equal(predict(members, x[:n], CUDA), whole[:, :n])
+    own = predict(members, x[:2000], torch.device("cuda", torch.cuda.current_device()))
+    np.testing.assert_array_equal(own, whole[:, :2000])
+
+
+def test_what_a_gpu_predicts_is_what_a_processor_does_but_for_rounding():
+    nets, x = networks("tabular", 2), data()[0].numpy()
+    there = predict(Stack(nets), x, CUDA)
+    here = predict(Stack([net.cpu() for net in nets]), x, torch.device("cpu"))
+    np.testing.assert_allclose(there, here, rtol=1e-3, atol=1e-4)

@@ -63,7 +63,7 @@ class TrainingSet:
         # What needs memory of its own comes before the rows as networks see them, which are as large as the table.
         when = None if own.times is None else own.times.values[alone]
         suspects = Suspects.of(table, looked_at, when) if may_depend else None
-        reference, seen = Reference.learn(table, y), Seen.learn(own.table, keys)
+        reference, seen, prints = Reference.learn(table, y), Seen.learn(own.table, keys), own.prints
         rows = TrainingRows.of(
             own.table,
             own.y,
@@ -75,7 +75,7 @@ class TrainingSet:
             None if together is None else together.number,
             keys,
         )
-        return cls(rows, places, own.y, together, own.prints, reference, seen, alone, suspects)
+        return cls(rows, places, own.y, together, prints, reference, seen, alone, suspects)
 
     @property
     def n(self) -> int:

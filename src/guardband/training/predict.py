@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
-from typing import TypeVar
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from threading import Lock
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -21,7 +22,7 @@ BLOCK = 1024
 predicted alone, in another order or in another chunk of a file, it is the same to the last bit."""
 LONGEST = 16 * BLOCK
 """Rows that are encoded, predicted and read at a time."""
-ROWS_ON_GPU = 2**17
+ROWS_ON_GPU = 2**16
 """Rows of a product on a GPU, of all members together: with fewer it waits for the next call, and more take memory."""
 FEEDERS = 4
 """Threads that encode for a GPU: more would wait for Python or for the device."""
@@ -53,13 +54,15 @@ def predict_parts(
     block = rows_at_a_time(members, device)
     if device.type == "cuda" and device.index is None:  # another thread may have another one in mind
         device = torch.device("cuda", torch.cuda.current_device())
+    # What a GPU computes for one part has memory of its own: of several at the same time it could be too much.
+    alone: AbstractContextManager[Any] = Lock() if device.type == "cuda" else nullcontext()
     with _side_by_side(members, device) as threads:
         blocks = max(1, -(-n // block))
         size = block * min(-(-blocks // (2 * threads)), max(1, LONGEST // block))
 
         def part(start: int) -> tuple[T, int]:
             x = rows(slice(start, min(n, start + size)))
-            return read(_outputs(members, x, block, device)), len(x)
+            return read(_outputs(members, x, block, device, alone)), len(x)
 
         starts = range(0, max(1, n), size)
         if min(threads, len(starts)) == 1:
@@ -101,12 +104,17 @@ def _side_by_side(members: Members, device: torch.device) -> Iterator[int]:
 
 
 @torch.no_grad()
-def _outputs(members: Members, x: Matrix, block: int, device: torch.device) -> NDArray[np.float32]:
+def _outputs(
+    members: Members, x: Matrix, block: int, device: torch.device, alone: AbstractContextManager[Any]
+) -> NDArray[np.float32]:
     """Return the outputs for rows, to which others are added to make whole blocks."""
     each = []
     for start in range(0, max(1, len(x)), block):
         some = x[start : start + block]
         whole = np.zeros((block, *x.shape[1:]), dtype=np.float32)
         whole[: len(some)] = some
-        each.append(members(torch.from_numpy(whole).to(device)[None]).cpu().numpy())
+        there = torch.from_numpy(whole).to(device)[None]
+        with alone:
+            outputs = members(there)
+        each.append(outputs.cpu().numpy())
     return each[0] if len(each) == 1 else np.concatenate(each, axis=1)
