@@ -115,7 +115,7 @@ def _trained(
             options.specs,
             shape.for_table(rows.encoder),
             recipe,
-            options.effort,
+            options.effort_for(training.n),
             device=options.device,
             progress=progress,
             deadline=deadline,
@@ -209,7 +209,7 @@ def _search(
 
 def _left_out_later(options: FitOptions, groups: Any, n: int) -> int:
     """Return how many of n training rows are predicted after training, to look at them or to choose by them."""
-    all_left_out = min(n, options.effort.copies * MOST_HELD_OUT)
+    all_left_out = min(n, options.effort_for(n).copies * MOST_HELD_OUT)
     choices = options.chooses_score + bool(groups == AUTO) + options.distribution
     return min(n, MOST_ERRORS) + choices * all_left_out
 
