@@ -29,6 +29,41 @@ def test_batches_and_patience_suit_the_rows():
     assert (given.batch_size, given.patience) == (10, 3)
 
 
+def of(**given):
+    return FitOptions.of(gb.IntervalRegressor(**given).get_params())
+
+
+def test_muon_and_more_copies_are_for_many_rows():
+    few, many = (of().recipe_for(n).muon for n in (3999, 4000))
+    assert few == 0 < many
+    assert [of().effort_for(n).copies for n in (3999, 4000)] == [8, 16]
+    assert [of(preset=20).effort_for(n).copies for n in (3999, 4000)] == [8, 16]
+    assert {of(preset="best").effort_for(n).copies for n in (100, 10**6)} == {24}
+    assert of(preset="best").recipe_for(10**6).muon == many
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"preset": "fast"},
+        {"network": "plain"},
+        {"method": "conf-fw"},
+        {"power": 2},
+        {"ordering": "relu"},
+        {"weight_decay": 0.1},
+    ],
+)
+def test_muon_and_more_copies_are_for_quantiles_without_decay_alone(given):
+    assert of(**given).recipe_for(10**6).muon == 0
+    assert of(**given).effort_for(10**6) == of(**given).effort_for(1)
+
+
+def test_folds_of_a_table_share_their_copies_whatever_the_rows():
+    own = of(calibration="cv+")
+    assert own.recipe_for(10**6).muon > 0
+    assert own.effort_for(10**6) == own.effort_for(1)
+
+
 @pytest.mark.parametrize("preset", ["fast", "best", 10])
 @pytest.mark.parametrize("network", ["plain", "paper", lambda d: gb.nn.FullyConnected(d, (4,))])
 @pytest.mark.parametrize("method", ["conf-nn", "conf-fw", "pav"])

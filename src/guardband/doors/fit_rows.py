@@ -115,7 +115,7 @@ def _trained(
             options.specs,
             shape.for_table(rows.encoder),
             recipe,
-            options.effort,
+            options.effort_for(training.n),
             device=options.device,
             progress=progress,
             deadline=deadline,
@@ -208,8 +208,8 @@ def _search(
 
 
 def _left_out_later(options: FitOptions, groups: Any, n: int) -> int:
-    """Return as how many rows the training rows count that are predicted after training, each by one of the copies."""
-    copies = options.effort.copies
+    """Return how many rows take as long by all copies as what is predicted of n training rows, each by one copy."""
+    copies = options.effort_for(n).copies
     left_out = min(n, copies * MOST_HELD_OUT)
     every = bool(groups == AUTO) + options.distribution
     some = min(n, MOST_ERRORS) + options.chooses_score * min(left_out, MOST_TO_CHOOSE)

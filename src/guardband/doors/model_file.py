@@ -403,7 +403,7 @@ def _restore(
     if entries["certificate"] is None and any(name.startswith((SUMMARY, WEIGHTING, PLACES)) for name in tensors):
         raise ValueError("it holds a calibration without its certificate")
     if entries["certificate"] is not None:
-        copies = options.effort.copies if fitted.rule.each_copy else 1
+        copies = learned.each[0].copies if fitted.rule.each_copy else 1
         columns = np.zeros((copies, len(heads), 1, heads[0].columns))
         n_rows, on_insufficient = len(fitted.calibration_prints), options.request.on_insufficient
         like: Predicted = heads[0].read(columns)
@@ -435,8 +435,8 @@ def _learned(
     check_columns(entries, encoder)
     shape = {"hidden": tuple(entries["hidden"]), "dropout": entries["dropout"]}
     architecture = replace(options.architecture, **shape).for_table(encoder)
-    copies, in_features = options.effort.copies, entries["in_features"]
-    if len(epochs) != copies * len(heads):
+    copies, in_features = len(epochs) // len(heads), entries["in_features"]
+    if len(epochs) % len(heads) or copies not in (options.effort.copies, options.more_copies):
         raise ValueError("it holds other networks than its arguments ask for")
     if architecture.builder is None:
         check_size([in_features, *architecture.hidden, heads[0].columns], weights, len(epochs))

@@ -51,12 +51,8 @@ class Trial:
 
     def _score(self, rows: TrainingRows, deadline: Deadline) -> float:
         """Return the interval score to expect of all copies, if they learn the target as it is."""
-        options, effort, (spec,), (plain, *_) = (
-            self.options,
-            self.options.effort,
-            self.options.specs,
-            rows.target.scales,
-        )
+        options, (spec,), (plain, *_) = self.options, self.options.specs, rows.target.scales
+        effort, copies = options.effort, options.effort_for(len(rows.x)).copies
         rows = replace(rows, target=replace(rows.target, scales=(plain,)), y=rows.y[:1])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what is wrong is said of the copies that are kept
@@ -81,4 +77,4 @@ class Trial:
             return min(interval_score_of(method, options.request, predicted, y, to_units) for method in methods)
 
         alone, together = (score(outputs[:1]) + score(outputs[1:])) / 2, score(outputs)
-        return alone - 2 * (1 - 1 / effort.copies) * (alone - together)
+        return alone - 2 * (1 - 1 / copies) * (alone - together)

@@ -36,7 +36,7 @@ FULLY_CONNECTED: dict[str, Any] = {
 }
 NETWORKS: dict[str, dict[str, Any]] = {
     "tabular": {
-        "hidden": (256, 256, 256),
+        "hidden": (128, 128, 128),
         "activation": "silu",
         "dropout": 0.0,
         "ordering": "softplus",
@@ -53,8 +53,12 @@ AVERAGING = 2.0
 COPIES = {"fast": 2, "default": 8, "best": 24}
 FAST: dict[str, Any] = {"hidden": (128, 128), "dropout": 0.03, "learning_rate": 0.005}
 FEW_ROWS = 4000
-FOR_FEW_ROWS: dict[str, Any] = {"hidden": (128, 128, 128), "dropout": 0.03}
+FOR_FEW_ROWS: dict[str, Any] = {"dropout": 0.03}
 """What is otherwise with fewer rows to train on."""
+MUON = 20 / 3
+"""With more, Muon trains the matrices between hidden units, at so many times the learning rate."""
+MORE_COPIES = 16
+"""How many copies the default has with more rows: Muon needs half of the epochs, which leaves the time for them."""
 LARGEST_BATCH, SMALLEST_BATCH, BATCHES = 256, 32, 32
 FEWEST_STEPS, MOST_STEPS = 200, 4000
 FEWEST_EPOCHS = 8
@@ -79,6 +83,9 @@ class FitOptions:
     patience: int | None
     chooses_score: bool
     for_few_rows: Mapping[str, Any]
+    suits_muon: bool
+    """Whether Muon may train the networks, if there are rows enough."""
+    more_copies: int
     distribution: bool = False
     targets: Targets | None = None
     given_target: tuple[Any, ...] = ()
@@ -89,6 +96,10 @@ class FitOptions:
         """Return the architecture for so many rows."""
         return replace(self.architecture, **self.for_few_rows) if n < FEW_ROWS else self.architecture
 
+    def effort_for(self, n: int) -> Effort:
+        """Return the effort for so many rows."""
+        return replace(self.effort, copies=self.more_copies) if n >= FEW_ROWS else self.effort
+
     def recipe_for(self, n: int) -> Recipe:
         """Return the recipe for so many rows, with a batch size and a patience that suit them if they are not given."""
         batch_size, patience = self.batch_size, self.patience
@@ -97,7 +108,8 @@ class FitOptions:
         if patience is None:
             steps = min(LONGEST_EPOCH, max(1, n // batch_size))
             patience = max(2, min(FEWEST_EPOCHS, math.ceil(MOST_STEPS / steps)), math.ceil(FEWEST_STEPS / steps))
-        return replace(self.recipe, batch_size=batch_size, patience=patience)
+        muon = MUON if self.suits_muon and n >= FEW_ROWS else 0.0
+        return replace(self.recipe, batch_size=batch_size, patience=patience, muon=muon)
 
     def for_targets(self, names: Sequence[str]) -> FitOptions:
         """Return the options for several targets of these names; what was given for each of others is refused."""
@@ -203,6 +215,8 @@ class FitOptions:
             patience=params["patience"],
             chooses_score=chooses_score,
             for_few_rows=for_few_rows,
+            suits_muon=False,
+            more_copies=0,
             distribution=bool(params.get("distribution", False)),
             targets=params.get("targets"),
             given_target=tuple(params[name] for name in OF_TARGET),
@@ -221,7 +235,15 @@ class FitOptions:
             )
         # by cross-validation no rows are left that did not see a choice: the first score stays
         chooses_score &= nests and options.recipe.epochs == "early" and params["calibration"] == "split"
-        return replace(options, target=replace(options.target, quantiles=nests), chooses_score=chooses_score)
+        suits_muon = suits and nests and not any(options.recipe.decays())
+        has_more = suits_muon and params["preset"] != "best" and params["calibration"] == "split"
+        return replace(
+            options,
+            target=replace(options.target, quantiles=nests),
+            chooses_score=chooses_score,
+            suits_muon=suits_muon,
+            more_copies=MORE_COPIES if has_more else options.effort.copies,
+        )
 
 
 def resolve_device(name: str) -> torch.device:

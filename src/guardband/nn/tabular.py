@@ -71,6 +71,11 @@ class TabularNetwork(nn.Module):
                 module.__class__ = BroadcastLinear  # the same parameters, used so that they broadcast
         self._start()
 
+    @property
+    def hidden_matrices(self) -> tuple[str, ...]:
+        """The names of the matrices that hidden units come from."""
+        return tuple(f"layers.{i}.weight" for i in range(len(self.layers)))
+
     def forward(self, x: Tensor) -> Tensor:
         """Return the outputs."""
         numbers, rest, places = x.mT.tensor_split([self.numbers, x.shape[-1] - len(self.vectors)], dim=-2)

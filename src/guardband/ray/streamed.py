@@ -163,7 +163,7 @@ def _trained(
     checkpoints: str | None,
 ) -> tuple[Learned, NDArray[np.intp] | None]:
     """Return what processes learnt together, and which copy did not see each sampled row, if any did not."""
-    n, effort = found.n, options.effort
+    n, effort = found.n, options.effort_for(found.n)
     recipe, shape = options.recipe_for(n), options.architecture_for(n).for_table(found.encoder)
     seed = int(check_random_state(params.get("random_state")).randint(2**31 - 1))
     members = [(copy, spec) for copy in range(effort.copies) for spec in options.specs]

@@ -36,8 +36,8 @@ class Adam:
 
     @torch.no_grad()
     def step(self, gradients: list[Tensor], coefficients: Tensor) -> None:
-        """Step once with ``coefficients`` of this step, ``(2,)`` for all members or ``(2, M)`` for each its own."""
-        scale, offset = coefficients
+        """Step once with ``coefficients`` of this step, ``(3,)`` for all members or ``(3, M)`` for each its own."""
+        scale, offset, _ = coefficients
         tensors = self._parameters, gradients, self._first, self._second
         if scale.ndim == 0 and self._whole is not None:
             tensors = self._whole
@@ -74,15 +74,16 @@ class Adam:
 
 
 def coefficients(rates: NDArray[np.float64], done: int) -> NDArray[np.float32]:
-    """Return what the next steps need, ``(S, ...) -> (S, 2, ...)``, after ``done`` of them.
+    """Return what the next steps need, ``(S, ...) -> (S, 3, ...)``, after ``done`` of them.
 
     The t-th step with rate r changes a parameter by -m / (a sqrt(v) + b): m and v are the moments,
-    a = (1 - beta1^t) / (r c), b = epsilon a c and c = sqrt(1 - beta2^t), computed here in double precision.
+    a = (1 - beta1^t) / (r c), b = epsilon a c and c = sqrt(1 - beta2^t), computed here in double precision. The rate
+    itself comes last.
     """
     t = np.arange(done + 1, done + 1 + len(rates)).reshape(-1, *[1] * (rates.ndim - 1))
     corrected = np.sqrt(1 - BETA2**t)
     scale = (1 - BETA1**t) / (np.maximum(rates, LEAST_RATE) * corrected)
-    return np.stack([scale, EPSILON * corrected * scale], axis=1).astype(np.float32)
+    return np.stack([scale, EPSILON * corrected * scale, rates], axis=1).astype(np.float32)
 
 
 def views(flat: Tensor, like: Sequence[Tensor]) -> list[Tensor]:

@@ -37,6 +37,10 @@ class Members(ABC):
         """Return all parameters and all gradients, each as one vector over the same memory, if they lie so."""
         return None
 
+    def hidden(self) -> list[int]:
+        """Return which of the parameters are matrices between hidden units, by position."""
+        return []
+
     def matrices(self, tensors: list[Tensor]) -> list[Tensor]:
         """Return what weight decay is for, of the parameters or of their gradients: matrices, not biases."""
         return [t for t in tensors if t.ndim >= 3]

@@ -40,7 +40,8 @@ class Recipe:
     ``schedule`` (``"cosine"``, or a function from the share of the training done to a factor of the learning
     rate) are one for all networks or one for each. ``precision`` is ``"float32"``, or on a GPU ``"tf32"`` for
     products with 10 bits of mantissa, or ``"bf16"`` for products of 16-bit numbers. ``averaging`` keeps, and
-    judges by, an average of the parameters that looks back over so many epochs.
+    judges by, an average of the parameters that looks back over so many epochs. ``muon``, if it is not 0, lets Muon
+    train the matrices between hidden units, at so many times the learning rate.
     """
 
     epochs: Epochs = "early"
@@ -55,6 +56,7 @@ class Recipe:
     schedule: str | Schedule | Sequence[str | Schedule | None] | None = None
     precision: Precision = "float32"
     averaging: float = 0.0
+    muon: float = 0.0
 
     def __post_init__(self) -> None:
         if self.epochs not in ("cv", "early") and not all(_is_count(epochs) for epochs in _each(self.epochs)):
@@ -73,8 +75,9 @@ class Recipe:
             raise ValueError(f"schedule must be {words}, a function of the progress or None, found {self.schedule!r}.")
         if self.precision not in ("float32", "tf32", "bf16"):
             raise ValueError(f'precision must be "float32", "tf32" or "bf16", found {self.precision!r}.')
-        if not _is_number(self.averaging) or self.averaging < 0:
-            raise ValueError(f"averaging must not be negative, found {self.averaging}.")
+        for name in ("averaging", "muon"):
+            if not _is_number(getattr(self, name)) or getattr(self, name) < 0:
+                raise ValueError(f"{name} must not be negative, found {getattr(self, name)}.")
         if not 0 < self.validation_share < 1:
             raise ValueError(f"validation_share must lie strictly between 0 and 1, found {self.validation_share}.")
 

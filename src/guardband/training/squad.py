@@ -19,6 +19,7 @@ from guardband.training.graph import GraphedStep, out_of_memory
 from guardband.training.inputs import map_tensors
 from guardband.training.job import Job
 from guardband.training.members import State, at_least_float32, member_losses
+from guardband.training.muon import Muon
 from guardband.training.randomness import step_keys
 from guardband.training.shared import Stream
 from guardband.training.step import Step
@@ -71,14 +72,17 @@ class Squad:
         if not self.members.parameters():
             raise ValueError("The network has no parameters to train. Pass one that has some.")
         flat = self.members.flat()
-        self._adam = Adam(self.members.parameters(), flat)
+        self._optimiser: Adam | Muon = Adam(self.members.parameters(), flat)
+        if recipe.muon:
+            half = recipe.precision == "bf16"
+            self._optimiser = Muon(self.members.parameters(), self.members.hidden(), recipe.muon, half=half)
         self._trained = self.members.parameters() if flat is None else [flat[0]]
         self._source = job.source()
         self._step = Step(
             self.members,
             self._source,
             job.loss,
-            self._adam,
+            self._optimiser,
             self._per_member(recipe.decays()) if any(recipe.decays()) else None,
             self._per_member(recipe.limits()) if min(recipe.limits()) < math.inf else None,
             job.device,
@@ -153,7 +157,7 @@ class Squad:
     def state(self) -> SquadState:
         """Return all that a squad like this needs to go on from here."""
         averaged = {} if self._average is None else self.snapshot()
-        return SquadState(self.members.snapshot(), averaged, self._adam.state(), self._done)
+        return SquadState(self.members.snapshot(), averaged, self._optimiser.state(), self._done)
 
     def load(self, state: SquadState) -> None:
         """Go on from there."""
@@ -161,7 +165,7 @@ class Squad:
             self.members.restore(state.averaged)
             self._average = [p.clone() for p in self._trained]
         self.members.restore(state.members)
-        self._adam.load(state.adam)
+        self._optimiser.load(state.adam)
         self._done = state.done
 
     @torch.no_grad()

@@ -35,6 +35,7 @@ class Stack(Members):
         self._buffers |= {f"{name}.key".lstrip("."): self._keys for name in keyed}
         self._keyed, self.random = list(keyed.values()), bool(keyed)
         self._trained = [p for p in self._parameters.values() if p.requires_grad]
+        self._hidden = _hidden(networks[0])
         self._named = _saved_names(networks[0])
         self.broadcasts = broadcasts(networks[0])
         if self.broadcasts:
@@ -68,6 +69,10 @@ class Stack(Members):
     def parameters(self) -> list[Tensor]:
         """Return the stacked tensors to train."""
         return [p.detach() for p in self._trained]
+
+    def hidden(self) -> list[int]:
+        """Return which of the parameters the network says are matrices between hidden units."""
+        return self._hidden
 
     def gradients(self, batch: Batch, loss: LossFunction) -> list[Tensor]:
         """Return the gradients, by autograd."""
@@ -120,6 +125,7 @@ class Row(Members):
         self.random = seeded or bool(self._keyed)
         self._own = [[p for p in network.parameters() if p.requires_grad] for network in networks]
         self._stacked = [_aliased(same) for same in zip(*self._own, strict=True)]
+        self._hidden = _hidden(networks[0])
 
     def __call__(self, x: Inputs) -> Tensor:
         """Return all outputs, ``(G, n, ...) -> (M, n, C)``."""
@@ -137,6 +143,10 @@ class Row(Members):
     def parameters(self) -> list[Tensor]:
         """Return the stacked tensors to train."""
         return self._stacked
+
+    def hidden(self) -> list[int]:
+        """Return which of the parameters the networks say are matrices between hidden units."""
+        return self._hidden
 
     def gradients(self, batch: Batch, loss: LossFunction) -> list[Tensor]:
         """Return the gradients, by autograd."""
@@ -265,3 +275,10 @@ def _aliased(same: Sequence[nn.Parameter]) -> Tensor:
     for p, own in zip(same, stacked, strict=True):
         p.data = own
     return stacked
+
+
+def _hidden(network: nn.Module) -> list[int]:
+    """Return which of the trained parameters a network says are matrices between hidden units, by position."""
+    trained = [name for name, p in network.named_parameters() if p.requires_grad]
+    named = getattr(network, "hidden_matrices", ())
+    return [i for i, name in enumerate(trained) if name in named]

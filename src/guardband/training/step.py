@@ -1,4 +1,4 @@
-"""One step of a squad: gather, forward, backward, clip, decay, Adam."""
+"""One step of a squad: gather, forward, backward, clip, decay, optimise."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from guardband.nn.mixed import LossFunction
 from guardband.training.adam import Adam, along, clip_
 from guardband.training.batches import Source
 from guardband.training.members import Members
+from guardband.training.muon import Muon
 from guardband.training.shared import Together
 
 
@@ -25,7 +26,7 @@ class Step:
     members: Members
     source: Source
     loss: LossFunction
-    adam: Adam
+    optimiser: Adam | Muon
     decay: Tensor | None
     clip: Tensor | None
     device: torch.device
@@ -33,7 +34,7 @@ class Step:
     together: Together | None = None
 
     def __call__(self, *inputs: Tensor) -> None:
-        """Step once: the pieces of a batch, the members' keys if anything is random, then Adam's coefficients."""
+        """Step once: the pieces of a batch, the members' keys if anything is random, then the step's coefficients."""
         *pieces, coefficients = inputs
         if self.members.random:
             self.members.set_keys(pieces.pop())
@@ -44,7 +45,7 @@ class Step:
             matrices = self.members.matrices(self.members.parameters())
             for p, g in zip(matrices, self.members.matrices(gradients), strict=True):
                 g.addcmul_(p, along(self.decay, p))
-        self.adam.step(gradients, coefficients)
+        self.optimiser.step(gradients, coefficients)
 
     def gradients(self, *pieces: Tensor) -> list[Tensor]:
         """Return the gradients of a batch."""
