@@ -325,7 +325,8 @@ def refuse_other_words(said, cause):
     assert said.endswith("."), said
     assert said.isprintable(), said
     assert len(said) < 1000, said
-    assert any(word in said for word in ("again", "pass", "Check", "Upgrade", "remove", "Bring", "import")), said
+    advice = ("again", "pass", "Pass", "Check", "Upgrade", "remove", "Bring", "import")
+    assert any(word in said for word in advice), said
     assert not isinstance(cause, MemoryError), "it took too much memory"
     assert "allocate" not in said, said
 
