@@ -4,6 +4,7 @@
 
 - threads: the same calls from one thread and from 16 on one loaded model. Results must be equal to the bit. The time is
   a ratio within one process, the median over interleaved rounds; 1 or less means that 16 threads are not slower in sum.
+  Processor time says the same less disturbed by other work. With ``OMP_NUM_THREADS=1`` torch has one thread a call.
 - growth: calls with one row each. Memory, open files and threads after a tenth of the calls and at the end.
 - numbers: predictions, fits and trainings with 1, 2 and 4 threads of torch. The largest difference, relative to the
   standard deviation of the target.
@@ -103,19 +104,21 @@ def threads(name, predict, rounds, rows=2000):
         return [predict(x) for x in blocks]
 
     expected = list(map(share, shares))
-    ratios, is_equal = [], True
+    ratios, of_processors, is_equal = [], [], True
     with ThreadPoolExecutor(THREADS) as pool:
         list(pool.map(share, shares))
         for number in range(rounds):
-            seconds = {}
+            seconds, processors = {}, {}
             for kind in ("one", "many") if number % 2 else ("many", "one"):
-                began = time.perf_counter()
+                began, used = time.perf_counter(), time.process_time()
                 found = list(map(share, shares) if kind == "one" else pool.map(share, shares))
-                seconds[kind] = time.perf_counter() - began
+                seconds[kind], processors[kind] = time.perf_counter() - began, time.process_time() - used
                 is_equal &= all(np.array_equal(a, b) for a, b in zip(found, expected, strict=True))
             ratios.append(seconds["many"] / seconds["one"])
+            of_processors.append(processors["many"] / processors["one"])
     note("threads", name, "equal to the bit", is_equal)
     note("threads", name, "time of 16 threads / time of one", f"{statistics.median(ratios):.2f}")
+    note("threads", name, "processor time of 16 threads / of one", f"{statistics.median(of_processors):.2f}")
     note("threads", name, "torch threads afterwards as before", torch.get_num_threads() == NUMBER)
 
 
@@ -156,6 +159,25 @@ def numbers():
     for name, predict in predictors().items():
         note("numbers", name, "largest difference / standard deviation", f"{with_each(lambda p=predict: p(x)):.1e}")
 
+    numbers = torch.randn(10_000_000, generator=torch.Generator().manual_seed(0))
+    total = with_each(lambda: numbers.sum().numpy()) * spread / float(numbers.std())
+    what = "control: a sum of 10,000,000 numbers by torch"
+    note("numbers", what, "largest difference / standard deviation", f"{total:.1e}")
+
+    def convolutions():
+        torch.manual_seed(0)
+        network = torch.nn.Sequential(
+            torch.nn.Conv2d(3, 16, 3), torch.nn.ReLU(), torch.nn.Flatten(), gb.nn.TripleHead(16 * 14 * 14)
+        )
+        images = torch.randn(600, 3, 16, 16, generator=torch.Generator().manual_seed(1))
+        y_images = images.flatten(1).sum(1) * spread / 28  # 768 numbers, whose sum has the standard deviation 28
+        gb.train([network], (images, y_images), gb.nn.IntervalLoss(0.1), epochs=5, learning_rate=0.01)
+        with torch.no_grad():
+            return gb.calibrate(network, (images[:300], y_images[:300]))(images).numpy()
+
+    found = with_each(convolutions)
+    note("numbers", "gb.train, convolutions", "largest difference / standard deviation", f"{found:.1e}")
+
     def network(hidden):
         with torch.no_grad():
             return train_network(hidden)(torch.from_numpy(x)).numpy()
@@ -169,6 +191,8 @@ def numbers():
 
 def note(part, what, figure, value):
     """Print and keep a figure."""
+    asked = os.environ.get("OMP_NUM_THREADS")
+    part = part if asked is None else f"{part}, OMP_NUM_THREADS={asked}"
     print(f"{part}, {what}, {figure}: {value}", flush=True)
     keep(RESULTS, {"part": part, "what": what, "figure": figure, "value": str(value)}, ("part", "what", "figure"))
 

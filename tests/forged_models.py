@@ -274,11 +274,15 @@ def _set(t, value):
     return out
 
 
+def _large(dtype):
+    return min(2**62, torch.iinfo(dtype).max) if dtype != torch.bool else True
+
+
 TENSORS = {
     "nan": lambda t: _set(t, float("nan")) if t.is_floating_point() else None,
     "inf": lambda t: _set(t, float("inf")) if t.is_floating_point() else None,
     "-inf": lambda t: _set(t, float("-inf")) if t.is_floating_point() else None,
-    "1e38": lambda t: torch.full_like(t, 1e38) if t.is_floating_point() else torch.full_like(t, 2**62),
+    "1e38": lambda t: torch.full_like(t, 1e38) if t.is_floating_point() else torch.full_like(t, _large(t.dtype)),
     "-3e38": lambda t: _set(t, -3e38) if t.is_floating_point() else _set(t, -5),
     "zeros": torch.zeros_like,
     "flat": lambda t: t.reshape(-1),
@@ -321,7 +325,8 @@ def refuse_other_words(said, cause):
     assert said.endswith("."), said
     assert said.isprintable(), said
     assert len(said) < 1000, said
-    assert any(word in said for word in ("again", "pass", "Check", "Upgrade", "remove", "Bring", "import")), said
+    advice = ("again", "pass", "Pass", "Check", "Upgrade", "remove", "Bring", "import")
+    assert any(word in said for word in advice), said
     assert not isinstance(cause, MemoryError), "it took too much memory"
     assert "allocate" not in said, said
 

@@ -27,7 +27,7 @@ import resource
 import signal
 import sys
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
@@ -263,6 +263,7 @@ class Trials:
         every, killed, alike = self.left(name, every[:: self.options.every], equivalent)
         done, started, survivors, unapplied = len(killed) + len(alike), time.time(), alike, 0
         killers: dict[str, str] = {}
+        ends = Counter[str]()
         outcome, by = self.try_change(None, tree, path, module, self.tests_for(name, ""))
         if outcome != "survived":
             raise RuntimeError(f"Without any change {by} fails.")
@@ -276,8 +277,9 @@ class Trials:
                 print(f"{outcome:9} {change.line:4} {said}   {by}")
             if outcome == "killed":
                 killed.append(said)
-                if by:
+                if by in self.items:
                     killers[change.function] = by
+                ends[by if by.startswith("SIG") else "a test" if by else "no test"] += 1
             elif outcome == "unapplied":
                 unapplied += 1
             else:
@@ -289,6 +291,7 @@ class Trials:
             f"{len(survivors) - len(new)} equivalent, {unapplied} could not be tried, {time.time() - started:.0f} s",
             flush=True,
         )
+        print("  found now by " + ", ".join(f"{what}: {number}" for what, number in sorted(ends.items())), flush=True)
         for line, said, n in new:
             print(f"  survivor  {line:4} {said}   [{n} tests]", flush=True)
         if not self.options.only and not self.options.known and self.options.every == 1:
@@ -358,6 +361,9 @@ class Trials:
             return "survived", ""
         if os.WIFEXITED(status) and os.WEXITSTATUS(status) == 4:
             raise RuntimeError(by)
+        if os.WIFSIGNALED(status):
+            ended = os.WTERMSIG(status)  # the clock says nothing on a busy machine: what it ended was not found
+            return ("survived" if ended == signal.SIGALRM else "killed"), by or signal.Signals(ended).name
         return ("unapplied", "") if os.WIFEXITED(status) and os.WEXITSTATUS(status) == 3 else ("killed", by)
 
 

@@ -300,3 +300,27 @@ def test_what_holds_of_all_parts_is_handed_to_each():
     assert two_sides().of_entities("patient", 5000).n_rows == 5000
     assert (THREE.guarantee, two_sides().chosen_from, THREE.is_parted) == ("marginal", 1, True)
     assert THREE.assumption == two_sides().assumption == THREE.parts[0].promise.assumption
+
+
+@pytest.mark.parametrize(
+    ("change", "is_valid"),
+    [
+        ({"group": None}, True),
+        ({"group": 0}, True),
+        ({"group": 2**31 - 1}, True),
+        ({"group": -1}, False),
+        ({"group": 2**31}, False),
+        ({"group": "0"}, False),
+        ({"side": "upper"}, True),
+        ({"side": "sideways"}, False),
+        ({"name": 7}, False),
+    ],
+)
+def test_a_part_from_a_file_is_about_a_group_with_a_number_and_a_side(change, is_valid):
+    fields = two_sides().to_dict()
+    fields["parts"][0] |= change
+    if is_valid:
+        assert PartedPromise.from_dict(fields).to_dict()["parts"][0] == fields["parts"][0]
+    else:
+        with pytest.raises(ValueError, match="a part of a promise"):
+            PartedPromise.from_dict(fields)

@@ -15,6 +15,7 @@ from guardband.calibration.each import EachConformal
 from guardband.calibration.group_ranks import GroupScores
 from guardband.calibration.grouped_cut import GroupedCut
 from guardband.calibration.joint import JointConformal
+from guardband.calibration.rejection_cut import RejectionCut, kept_rows
 from guardband.calibration.score import Additive, Scaled
 from guardband.calibration.sided import Sided
 from guardband.calibration.summary import Summary
@@ -62,6 +63,19 @@ def test_counts_give_the_thresholds_and_the_promise_of_all_scores(cut, groups, s
     assert found.promise == whole.promise
     for name, array in whole.arrays.items():
         np.testing.assert_array_equal(found.arrays[name], array)
+
+
+def test_rows_that_weights_keep_are_counted_as_they_calibrate():
+    rng = np.random.default_rng(5)
+    scores, weights, cut = rng.random(N), rng.random(N), RejectionCut(PacCut(), 1.0)
+    whole = cut.calibrate(scores, Context(weight=weights), LEVELS, False)
+    kept = np.sort(scores[kept_rows(scores, weights, 1.0)])
+    every = np.arange(1, len(kept) + 1)
+    known = Known(len(kept), np.array([len(kept)]), np.array([0]), every[None], kept[None], before=N)
+    found = cut.calibrate_counted(known, LEVELS, False)
+    assert found.promise == whole.promise
+    assert [own.in_words() for own in found.remarks] == [own.in_words() for own in whole.remarks]
+    np.testing.assert_array_equal(found.arrays["threshold"], whole.arrays["threshold"])
 
 
 @pytest.mark.parametrize("options", [{"side": "upper"}, {"tails": (0.02, 0.08)}])

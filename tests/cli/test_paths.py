@@ -13,7 +13,8 @@ from guardband.report.document import document
 @pytest.fixture
 def here(small_model, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "s.csv").write_bytes(small_model.path.read_bytes())
+    for name in ("s.csv", "t.csv"):
+        (tmp_path / name).write_bytes(small_model.path.read_bytes())
     save(small_model.model, tmp_path / "m.guardband", report=document(small_model.model, None))
     return tmp_path
 
@@ -24,6 +25,7 @@ def contents(folder):
 
 FIT = ["fit", "s.csv", "-t", "price", "--preset", "fast"]
 AUDIT = ["audit", "m.guardband", "s.csv"]
+CALIBRATE = ["calibrate", "s.csv", "-t", "price", "--point", "size", "--group", "town", "--training"]
 
 
 @pytest.mark.parametrize(
@@ -33,6 +35,9 @@ AUDIT = ["audit", "m.guardband", "s.csv"]
         ([*FIT, "-o", "s.csv"], "s.csv is an input of this command"),
         ([*FIT, "--report", "s.csv"], "s.csv is an input of this command"),
         ([*FIT, "-o", "a", "--report", "./a"], "Two results would be written to a"),
+        ([*CALIBRATE, "t.csv", "-o", "t.csv"], "t.csv is an input of this command"),
+        ([*CALIBRATE, "t*.csv", "-o", "t.csv"], "t.csv is an input of this command"),
+        ([*FIT, "--for-target", "t*.csv", "--report", "t.csv"], "t.csv is an input of this command"),
         ([*AUDIT, "--report", "s.csv"], "s.csv is an input of this command"),
         ([*AUDIT, "--recalibrate", "m.guardband"], "m.guardband is an input of this command"),
         ([*AUDIT, "--recalibrate", "q", "--report", "q"], "Two results would be written to q"),
@@ -50,6 +55,29 @@ AUDIT = ["audit", "m.guardband", "s.csv"]
 def test_paths_are_refused_in_one_line_and_nothing_changes(command, here, arguments, words):
     before = contents(here)
     assert words in command(*arguments).complaint
+    assert contents(here) == before
+
+
+TRUSTED = [
+    [*AUDIT, "--report"],
+    [*AUDIT, "--recalibrate"],
+    ["monitor", "m.guardband", "s.csv", "--state"],
+    ["export", "m.guardband", "--onnx"],
+]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kept"),
+    [
+        (["predict", "m.guardband", "s.csv", "-o"], "k.csv"),  # no table has the name of a signature
+        *((arguments, kept) for arguments in TRUSTED for kept in ("k.csv", "m.guardband.sig")),
+    ],
+)
+def test_the_key_and_the_signature_of_a_model_are_inputs(command, here, arguments, kept):
+    (here / "k.csv").write_text("a key")
+    (here / "m.guardband.sig").write_text("a signature")
+    before = contents(here)
+    assert f"{kept} is an input of this command" in command(*arguments, kept, "--trusted", "k.csv").complaint
     assert contents(here) == before
 
 

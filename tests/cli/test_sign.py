@@ -65,6 +65,8 @@ def test_verify_parses_nothing(command, signed, monkeypatch):
         (("sign", "m.guardband", "--key", "k.private.pem", "--comment", "a\nb"), "one line of at most 200"),
         (("sign", "m.guardband", "--key", "k.private.pem", "-o", "m.guardband"), "would be overwritten"),
         (("sign", "m.guardband", "--key", "k.private.pem", "-o", "k.private.pem"), "would be overwritten"),
+        (("report", "m.guardband", "-o", "k.public.pem", "--trusted", "k.public.pem"), "would be overwritten"),
+        (("report", "m.guardband", "-o", "m.guardband.sig", "--trusted", "k.public.pem"), "would be overwritten"),
         (("sign", "m.guardband"), "--key"),
         (("verify", "m.guardband", "--key", "k.private.pem"), "a private key, .* Use the public key"),
         (("verify", "t.csv", "--key", "k.public.pem"), r"t.csv has no signature \(t.csv.sig\)"),
@@ -115,6 +117,28 @@ def test_commands_use_the_bytes_that_were_checked_and_do_not_open_the_file_again
     said = command(*words, "--trusted", "k.public.pem")
     assert said.code in (0, 1), said.err
     assert not (signed / "m.guardband").exists()
+
+
+@pytest.mark.skipif(find_spec("ray") is None, reason="needs Ray")
+def test_predicting_on_ray_uses_the_bytes_that_were_checked_and_their_checksum(command, signed, monkeypatch):
+    from guardband.cli import predict_ray
+
+    model, used, check = (signed / "m.guardband").read_bytes(), [], signed_file.check_signature
+
+    def check_and_replace(*given):
+        found = check(*given)
+        (signed / "m.guardband").write_bytes(b"another model")
+        return found
+
+    def stop(_, model_bytes, *__):
+        used.append(model_bytes)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(signed_file, "check_signature", check_and_replace)
+    monkeypatch.setattr(predict_ray, "predict_on_ray", stop)
+    words = ("predict", "m.guardband", "t.csv", "-o", "out", "--ray", "local", "--trusted", "k.public.pem")
+    command(*words)
+    assert used == [model]
 
 
 @pytest.mark.parametrize("words", WITH_A_MODEL, ids=" ".join)

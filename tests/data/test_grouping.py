@@ -57,6 +57,31 @@ def test_missing_values_are_a_group_if_asked():
     assert codes(groups, FRAME)[2] == [2, 6]
 
 
+@pytest.mark.parametrize(
+    ("frame", "options", "names"),
+    [
+        ({"a": ["missing", None, "x"]}, {"missing": True}, ("a = 'missing'", "a = 'x'", "a = missing")),
+        (
+            {"a": ["all other values"] * 3 + ["x"] * 3 + ["y"]},
+            {"least": 3},
+            ("a = 'all other values'", "a = 'x'", "a = all other values"),
+        ),
+        (
+            {"a": ["missing", "'missing'", None]},
+            {"missing": True},
+            ("a = \"'missing'\"", "a = 'missing'", "a = missing"),
+        ),
+        ({"a": ["missing", "x"]}, {}, ("a = missing", "a = x")),
+        ({"a": ["b = c"], "a = b": ["c"]}, {}, ("'a' = 'b = c'", "'a = b' = 'c'")),
+    ],
+)
+def test_no_two_groups_have_one_name(frame, options, names):
+    frame = pd.DataFrame(frame)
+    groups = learn_groups(group_columns(list(frame), read_table(frame), frame), list(frame), **options)
+    assert groups.names == names
+    assert Grouping.from_dict(json.loads(json.dumps(groups.to_dict())), list(frame)).names == names
+
+
 def test_many_numbers_are_ranges_with_as_many_rows_each():
     values = np.arange(1000.0)
     groups = learn_groups(columns_of_labels(values, 1000), bins=4)

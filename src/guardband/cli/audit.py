@@ -11,7 +11,7 @@ from guardband.cli.console import Speaker, complain
 from guardband.cli.exit_codes import CANNOT_JUDGE, REFUSED, exit_code
 from guardband.cli.help import DATA, OUTPUT, PROMISE
 from guardband.cli.options import TABLES, Author, Device, Json, ModelPath, Quiet, SheetName, Title, Trusted, Unit
-from guardband.cli.paths import need_model_first, need_writable
+from guardband.cli.paths import files_of_model, need_model_first, need_writable
 from guardband.cli.ray_options import OnRay, SkipCorrupt, need_ray
 
 NOT_AGAIN = "These rows cannot audit the new model. Use other rows."
@@ -122,7 +122,7 @@ def audit(
 
     need_model_first("audit", model_path, table_paths)
     paths = paths_in(table_paths)
-    need_writable((recalibrate, report), (model_path, *paths))
+    need_writable((recalibrate, report), (*files_of_model(model_path, trusted), *paths))
     if not 0 < significance < 1:
         raise ValueError(
             f"--significance must lie strictly between 0 and 1, found {significance}. Use a number such as 0.01."

@@ -130,7 +130,7 @@ def calibrate(
     speaker = Speaker(quiet, as_json)
     need_ray(ray, skip_corrupt, keep_scores)
     paths = paths_in(table_paths)
-    need_writable((output,), paths)
+    need_writable((output,), paths if training is None else [*paths, *paths_in([training])])
     columns = _columns(lower, point, upper, side)
     method = method or ("conf-fw" if columns.form == "point" else "conf-nn")
     _check_method(method, columns, side)

@@ -12,7 +12,7 @@ from guardband.cli.console import Speaker
 from guardband.cli.help import OUTPUT
 from guardband.cli.numbers import plain_number
 from guardband.cli.options import Json, ModelPath, Quiet, Trusted
-from guardband.cli.paths import need_writable
+from guardband.cli.paths import files_of_model, need_writable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,7 +50,7 @@ def export(
     need_packages("onnx", "onnx", "onnxscript")
     need_packages("tables", "pyarrow")
     speaker = Speaker(quiet, as_json)
-    need_writable((onnx,), (model_path,))
+    need_writable((onnx,), files_of_model(model_path, trusted))
     with speaker.loading("Loading PyTorch"):
         from guardband.cli.model_columns import load_for_tables
         from guardband.doors.bands import BandCalibrator

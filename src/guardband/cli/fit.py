@@ -217,7 +217,7 @@ def fit(
             crossed=calibration != "split",
         )  # fmt: skip
     page = None if no_report or ray is not None else report or output.parent / f"{output.stem}.html"
-    need_writable((output, page), paths if for_target is None else [*paths, for_target])
+    need_writable((output, page), paths if for_target is None else [*paths, *paths_in([for_target])])
     if split_by_time and time is None:
         raise ValueError("--split-by-time needs a column of time. Name it with --time.")
     if transform is not None and transform not in NAMED:

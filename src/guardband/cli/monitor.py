@@ -11,7 +11,7 @@ from guardband.cli.console import Speaker
 from guardband.cli.exit_codes import BROKEN, DONE
 from guardband.cli.help import DATA, OUTPUT, PROMISE
 from guardband.cli.options import TABLES, Device, Json, ModelPath, Quiet, SheetName, Trusted
-from guardband.cli.paths import need_model_first, need_writable, page_of_state
+from guardband.cli.paths import files_of_model, need_model_first, need_writable, page_of_state
 from guardband.cli.ray_options import OnRay, need_ray
 
 STATE = ".monitor"
@@ -134,7 +134,7 @@ def monitor(
     page = page or page_of_state(state)
     following = None if recalibrate is None else recalibrate.with_suffix(STATE)
     results = (state, page, recalibrate, following, None if following is None else page_of_state(following))
-    need_writable(results, (model_path, *paths))
+    need_writable(results, (*files_of_model(model_path, trusted), *paths))
     if significance is not None and not 0 < significance < 1:
         raise ValueError(
             f"--significance must lie strictly between 0 and 1, found {significance}. Use a number such as 0.01."

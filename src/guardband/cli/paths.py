@@ -28,6 +28,15 @@ def need_writable(outputs: Sequence[Path | None], inputs: Sequence[str | Path]) 
         _need_room(path)
 
 
+def files_of_model(model: Path, trusted: Path | None) -> list[Path]:
+    """Return a model's file and, if a key must have signed it, its signature and the key."""
+    if trusted is None:
+        return [model]
+    from guardband.doors.signed_file import signature_beside
+
+    return [model, signature_beside(model), trusted]
+
+
 def need_no_link(path: Path, otherwise: str) -> None:
     """Raise if a file that nobody named is a link: a folder may come from a stranger, and lead to any file of ours."""
     if path.is_symlink():

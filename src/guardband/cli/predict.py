@@ -13,7 +13,7 @@ import typer
 from guardband.cli.console import Speaker
 from guardband.cli.help import DATA, OUTPUT, PROMISE
 from guardband.cli.options import TABLES, Device, Json, ModelPath, Quiet, SheetName, Trusted, levels_in
-from guardband.cli.paths import make_folder, need_model_first, need_writable
+from guardband.cli.paths import files_of_model, make_folder, need_model_first, need_writable
 from guardband.cli.ray_options import OnRay, SkipCorrupt, need_ray
 from guardband.words import listed
 
@@ -142,7 +142,7 @@ def predict(
     place = None if output == STANDARD else Path(output)
     need_model_first("predict", model_path, table_paths)
     paths = paths_in(table_paths)
-    need_writable((place,), (model_path, *paths))
+    need_writable((place,), (*files_of_model(model_path, trusted), *paths))
     disk = open_tables(paths, sheet)
     with speaker.loading("Loading PyTorch"):
         from guardband.cli.model_columns import load_for_tables
@@ -201,6 +201,7 @@ def _predict_on_ray(
     from guardband.cli.stream import Inputs
     from guardband.data.files import STANDARD
     from guardband.data.storage import Address, is_address
+    from guardband.doors.read_once import ReadFile, bytes_of
     from guardband.doors.signed_file import trusted_file
     from guardband.ray.sources import Files
 
@@ -215,6 +216,8 @@ def _predict_on_ray(
     if no_formulas and ending != ".csv":
         raise ValueError("--no-formulas works for CSV only. Remove --no-formulas.")
     source = trusted_file(model_path, trusted)
+    if Path(source).is_file():
+        source = ReadFile(Path(source), bytes_of(source))  # the checksum is of the bytes that predict
     with speaker.loading("Loading PyTorch"):
         model = load_for_tables(source, device)
     stated.need(model)
@@ -223,7 +226,7 @@ def _predict_on_ray(
         make_folder(Path(output))
     writer = PartWriter(model, inputs, levels_in(level) if level else None, unlike, stated, no_formulas, ending)
     began = time.monotonic()
-    done = predict_on_ray(files, Path(model_path).read_bytes(), writer, output, on[1], on[0], speaker)
+    done = predict_on_ray(files, bytes_of(source), writer, output, on[1], on[0], speaker)
     seconds = time.monotonic() - began
     before = f" {done.again:,} of them were there before." if done.again else ""
     speaker.note(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +12,7 @@ import typer
 from guardband.cli.console import Speaker
 from guardband.cli.help import DATA, OUTPUT
 from guardband.cli.options import TABLES, Author, Json, Quiet, SheetName, Title, Trusted, Unit
-from guardband.cli.paths import make_folder, need_no_link, need_writable
+from guardband.cli.paths import files_of_model, make_folder, need_no_link, need_writable
 
 
 def report(
@@ -119,7 +120,7 @@ def report(
         if shown.get("several"):
             units_of(unit or "", len(shown["several"]))
         with speaker.doing("Writing"):
-            page, drawn = _of_model(source, shown, output, figures, tables)
+            page, drawn = _of_model(source, shown, output, figures, [*files_of_model(source, trusted), *tables])
         if tables:
             speaker.tell(shown["sentence"])
     speaker.tell(f"Page: {page}")
@@ -129,14 +130,14 @@ def report(
 
 
 def _of_model(
-    source: Path, document: dict[str, Any], output: Path | None, figures: Path | None, tables: list[str]
+    source: Path, document: dict[str, Any], output: Path | None, figures: Path | None, inputs: Sequence[str | Path]
 ) -> tuple[Path, list[Path]]:
     from guardband.report.page import write_report
 
     page, drawn = output or source.with_suffix(".html"), []
     if output is None:
         need_no_link(page, "Name the page with -o")
-    need_writable((page,), (source, *tables))
+    need_writable((page,), inputs)
     if figures is not None:
         from guardband.report.figures import write_figures
 

@@ -63,13 +63,20 @@ class GroupColumn:
     @property
     def labels(self) -> tuple[str, ...]:
         """The groups, in words."""
+        return self.labels_with(str)
+
+    def labels_with(self, write: Callable[[str], str]) -> tuple[str, ...]:
+        """Return the groups in words, with names and text as ``write`` has them: ``repr`` tells all apart."""
+        name = write(self.name)
         if self.members:
-            return (self.name,)
+            return (name,)
         words = self._ranges() if self.is_range else [self._word(value) for value in self.values]
         if len(set(words)) < len(words):  # numbers that differ in later digits
             words = [str(value) for value in self.values]
         others = (["all other values"] if self.has_pool else []) + (["missing"] if self.has_missing else [])
-        return tuple(f"{self.name} = {word}" for word in [*words, *others])
+        if self.kind == "category":
+            words = list(map(repr if set(words) & set(others) else write, words))
+        return tuple(f"{name} = {word}" for word in [*words, *others])
 
     def codes(self, column: Column) -> Codes:
         """Return which of these groups each row belongs to."""
@@ -115,8 +122,11 @@ class Grouping:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The groups, in words, by their numbers."""
-        return tuple(label for column in self.columns for label in column.labels)
+        """The groups, in words, by their numbers; no two are the same."""
+        labels = tuple(label for column in self.columns for label in column.labels)
+        if len(set(labels)) == len(labels):
+            return labels
+        return tuple(label for column in self.columns for label in column.labels_with(repr))
 
     @property
     def width(self) -> int:

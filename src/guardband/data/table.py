@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -10,6 +11,7 @@ from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
+from narwhals.exceptions import DuplicateError
 from numpy.typing import NDArray
 
 from guardband.bands.predicted import Context
@@ -136,7 +138,7 @@ def read_table(
     if hasattr(X, "toarray") and hasattr(X, "nnz"):
         raise TypeError("X is a sparse matrix, and guardband takes dense ones. Pass X.toarray().")
     X = from_tensor(X)
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    frame = _framed(X)
     extra: tuple[str, ...] = ()
     if names is not None and isinstance(frame, nw.DataFrame):
         frame, extra = _chosen(frame, names, may_lack)
@@ -183,12 +185,22 @@ def refuse_huge(table: Table) -> None:
 
 def is_frame(values: Any) -> bool:
     """Return whether this is a table whose columns have names."""
-    return isinstance(nw.from_native(values, eager_only=True, pass_through=True), nw.DataFrame)
+    return isinstance(_framed(values), nw.DataFrame)
+
+
+def _framed(values: Any) -> Any:
+    """Return a table of any library as narwhals' own; what is none stays as it is."""
+    try:
+        return nw.from_native(values, eager_only=True, pass_through=True)
+    except DuplicateError as error:
+        names = Counter(map(str, values.columns))
+        twice = listed([name for name, count in names.items() if count > 1])
+        raise ValueError(f"Several columns have the same name: {twice}. Give each column a name of its own.") from error
 
 
 def take_columns(values: Any, names: Sequence[str]) -> Any:
     """Return the columns of a table that are named, in this order, as what it is; what has no names stays as it is."""
-    frame = nw.from_native(values, eager_only=True, pass_through=True)
+    frame = _framed(values)
     if not isinstance(frame, nw.DataFrame) or tuple(frame.columns) == tuple(names):
         return values
     return frame.select(list(names)).to_native()
@@ -196,7 +208,7 @@ def take_columns(values: Any, names: Sequence[str]) -> Any:
 
 def column_named(values: Any, name: str, argument: str) -> Any:
     """Return the column of a table that an argument of the user's names, as what it is; raise if there is none."""
-    frame = nw.from_native(values, eager_only=True, pass_through=True)
+    frame = _framed(values)
     if not isinstance(frame, nw.DataFrame):
         raise ValueError(
             f"{argument}={name!r} names a column, and columns of these rows have no names. Pass one value for each row."

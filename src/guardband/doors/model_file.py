@@ -330,7 +330,7 @@ def _network(entries: Mapping[str, Any], tensors: Mapping[str, Tensor], brought:
     if (entries["groups"] is None) != (arguments["groups"] is None):
         raise ValueError("its groups are not what its arguments ask for")
     if entries["groups"] is not None:
-        groups = NetworkGroups(arguments["groups"], tuple(map(tuple, entries["groups"])), entries["members"])
+        groups = NetworkGroups.restored(arguments["groups"], entries["groups"], entries["members"])
         rule = rule.for_groups(groups.names, "a function of the inputs", len(groups.values))
     rule = weighted(rule, Weighting.of(arguments["weights"], arguments["max_weight"]))
     guarded = GuardedNetwork(networks, rule, declared, arrays, certificate, arguments, prints, groups)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -54,6 +55,16 @@ class NetworkGroups:
         if most > 100 * MOST_VALUES:
             raise ValueError(f"groups must return few different labels, found {most:,}. Divide by more than that.")
         return cls(function, values)
+
+    @classmethod
+    def restored(cls, function: GroupsOf, values: Sequence[Sequence[int]], members: bool) -> NetworkGroups:
+        """Return the groups that a file holds; raise if no labels could have named them."""
+        for own in values:
+            if (members and list(own) != [1]) or not own or any(low >= high for low, high in pairwise(own)):
+                raise ValueError("its groups are no different labels in order")
+            if not -(2**63) <= own[0] <= own[-1] < 2**63:
+                raise ValueError("its groups are larger than any label")
+        return cls(function, tuple(map(tuple, values)), members)
 
     @property
     def names(self) -> tuple[str, ...]:
