@@ -28,9 +28,10 @@ from guardband.experiments.reproduce.setting import CONF_NN, QREG_UN, Setting
 from guardband.learning.options import FitOptions
 from guardband.learning.training_rows import TrainingRows
 from guardband.ray.calibrating import calibrate_on
+from guardband.ray.cluster import Failed
 from guardband.ray.gathered import PRINT, Y, divided, in_order, joined
 from guardband.ray.learning_rows import LearningRows, features_in, kinds_in
-from guardband.ray.parallel import train_together
+from guardband.ray.parallel import Kept, _work, shared_out, train_together
 from guardband.ray.pieces import Reader, source_of
 from guardband.ray.streams import StoppingRows, Tap, TrainingStream
 from guardband.ray.survey import count, survey
@@ -199,9 +200,9 @@ def test_what_passes_learn_is_what_one_machine_learns(files, parts):
 def test_rows_that_no_process_may_hold_train_on_all_workers_and_go_on_when_one_dies(
     files, alone, monkeypatch, tmp_path
 ):
-    def with_a_death(plan, workers, checkpoints):
+    def with_a_death(plan, checkpoints):
         job = replace(plan.job, after_epoch=DieOnce(tmp_path))
-        return train_together(replace(plan, job=job, every=0.0), workers, checkpoints)
+        return train_together(replace(plan, job=job, every=0.0), checkpoints)
 
     monkeypatch.setattr("guardband.ray.streamed.train_together", with_a_death)
     with warnings.catch_warnings():
@@ -217,7 +218,37 @@ def test_rows_that_no_process_may_hold_train_on_all_workers_and_go_on_when_one_d
     assert widths[0] == pytest.approx(widths[1], rel=0.25)
 
 
-def trained_here(plan, workers, checkpoints):
+@pytest.mark.parametrize("rows", [[5, 0, 1, 900, 3], [0, 0, 7], [300] * 10, [1]])
+def test_every_process_has_rows_and_each_row_trains_about_equally_often(rows):
+    for most in (1, 2, 4):
+        shares = shared_out(rows, most, 256)
+        assert sorted(i for share in shares for i in share.pieces) == [i for i, n in enumerate(rows) if n]
+        assert len(shares) == min(most, sum(n > 0 for n in rows))
+        for share in shares:
+            wanted = 256 * sum(rows[i] for i in share.pieces) / sum(rows)
+            assert abs(share.batch - wanted) <= 1
+
+
+def test_pieces_know_how_many_of_their_rows_train(files, parts):
+    source, rows = learning_rows(files)
+    options = FitOptions.of(gb.IntervalRegressor(**QUICK).get_params(deep=False))
+    with pytest.warns(MissingTargetWarning, match=MISSING):
+        counted, target = count(source, rows, options.target)
+    found = survey(source, rows, counted, target, robust=True)
+    assert sum(found.in_pieces) == len(parts[0])
+    assert found.in_pieces[-1] == 0  # in which no target is known
+
+
+def test_what_would_fail_every_time_ends_training_at_once(cluster):
+    kept = cluster.remote(num_cpus=0)(Kept).remote(None, "", None)
+    refused = cluster.put(None)
+    with pytest.raises(AttributeError):
+        _work({"kept": [kept], "plan": refused})
+    cluster.get(kept.fail.remote(Failed("No.", is_corrupt=False)))
+    assert _work({"kept": [kept], "plan": refused}) is None
+
+
+def trained_here(plan, checkpoints):
     """Train on one process what all workers train together: starting Ray Train takes half a minute."""
     own, size = plan.stream, plan.job.recipe.batch_size
     loader = TrainingStream(Tap(own, size), plan.batches, plan.copies, plan.job.device, plan.stops)

@@ -3,14 +3,17 @@
 All that needs the cluster is in this file: with several, several processes of pytest would each start one.
 """
 
+import contextlib
 import copy
 import errno
+import io
 import json
 import os
 import signal
 import time
 from functools import partial
 from glob import glob
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +22,8 @@ from pyarrow import csv, parquet
 from safetensors import safe_open
 
 import guardband as gb
-from guardband.cli.predict_ray import PartWriter
+from guardband.cli.console import Speaker
+from guardband.cli.predict_ray import PartWriter, place_in, predict_on_ray
 from guardband.cli.process import main
 from guardband.cli.stated_columns import NOTHING_MORE
 from guardband.cli.stream import Inputs, predict_into
@@ -235,6 +239,54 @@ def test_a_folder_holds_one_result(model, files, tmp_path):
         scored(model, files, tmp_path / "full")
 
 
+@pytest.mark.parametrize("ending", [".parquet", ".csv"])
+def test_files_without_rows_and_of_one_row_change_nothing(ending, model, tmp_path):
+    rows, folder = table(301, 60).select(COLUMNS), tmp_path / "in"
+    folder.mkdir()
+    starts = [0, 0, 1, 1, 301, 301]  # files of 0, 1, 0, 300 and 0 rows
+    for i, (start, end) in enumerate(pairwise(starts)):
+        write = parquet.write_table if ending == ".parquet" else csv.write_csv
+        write(rows.slice(start, end - start), folder / f"{i}{ending}")
+    pattern = str(folder / f"*{ending}")
+    model.save(tmp_path / "m.guardband")
+    one = tmp_path / f"one{ending}"
+    command("predict", tmp_path / "m.guardband", *sorted(folder.iterdir()), "-o", one)
+    said = command("predict", tmp_path / "m.guardband", pattern, "-o", tmp_path / "out", "--ray", "auto")
+    again = command("predict", tmp_path / "m.guardband", pattern, "-o", tmp_path / "out", "--ray", "auto")
+    read = parquet.read_table if ending == ".parquet" else csv.read_csv
+    assert pa.concat_tables(map(read, sorted((tmp_path / "out").glob(f"*{ending}")))).equals(read(one))
+    assert (said["rows"], said["files"], again["rows"], again["files"]) == (301, 2, 301, 2)
+    found = gb.ray.predict(model, pattern).iter_batches(batch_size=None, batch_format="pyarrow")
+    np.testing.assert_array_equal(pa.concat_tables(found)["lower"], read(one)["lower"])
+
+
+def test_files_without_any_rows_are_refused_as_on_one_machine(model, tmp_path):
+    for i in range(2):
+        csv.write_csv(table(3, 0).slice(0, 0), tmp_path / f"{i}.csv")
+        parquet.write_table(table(3, 0).slice(0, 0), tmp_path / f"{i}.parquet")
+    for ending in ("csv", "parquet"):
+        with pytest.raises(ValueError, match="has column names, but no rows: add rows below them"):
+            scored(model, str(tmp_path / f"*.{ending}"), tmp_path / f"out {ending}")
+
+
+def test_names_as_long_as_a_disk_allows_have_a_place(model, tmp_path):
+    long = "\u00fc" * 123 + ".parquet"
+    parquet.write_table(table(5, 0), tmp_path / long)
+    scored(model, str(tmp_path / long), tmp_path / "out")
+    assert len(together(tmp_path / "out")) == 5
+
+
+def command(*arguments):
+    """Run a command, and return what it says as JSON."""
+    out = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out):
+        patch.setattr("sys.argv", ["guardband", *map(str, arguments), "--json"])
+        with pytest.raises(SystemExit) as end:
+            main()
+    assert end.value.code in (None, 0), out.getvalue()
+    return json.loads(out.getvalue() or "{}")
+
+
 # -------------------------------------------------------------------------------------------- faults
 
 
@@ -384,6 +436,18 @@ def test_a_corrupt_file_is_named_and_left_out_of_the_folder_only_if_asked(model,
     assert len(done.skipped) == 1
     assert "1.parquet" in done.skipped[0]
     assert [path.name[:6] for path in sorted((tmp_path / "two").glob("*.parquet"))] == ["000000", "000002"]
+
+
+def test_an_unlike_row_is_told_by_its_own_file_if_another_was_left_out(model, with_corrupt, tmp_path):
+    place = with_corrupt.replace("*", "2")
+    rows = parquet.read_table(place)
+    parquet.write_table(rows.set_column(2, "letter", pa.array(["new", *rows["letter"].to_pylist()[1:]])), place)
+    model.save(tmp_path / "m.guardband")
+    files = Files.of(with_corrupt)
+    writer = PartWriter(model, Inputs.of(model, files.like), None, False, NOTHING_MORE, False, ".parquet")
+    speaker = Speaker(quiet=True)
+    found = predict_on_ray(files, b"", writer, str(tmp_path / "out"), True, "auto", speaker)
+    assert f"'new' in row 1 of {place}" in found.found.in_words(lambda row: place_in(files, row))
 
 
 # --------------------------------------------------------------------------------------------- audit

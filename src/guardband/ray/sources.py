@@ -193,7 +193,7 @@ def _reader(part: Part, like: DiskTable, columns: Sequence[str] | None) -> Calla
         import pyarrow as pa
 
         at = part.first
-        for batch, _ in part.open(like).batches(columns):
+        for batch, _ in part.open(like).sound_batches(columns):
             numbers = {
                 FILE: pa.array(np.full(len(batch), part.file, dtype=np.int32)),
                 ROW: pa.array(np.arange(at, at + len(batch))),
@@ -214,8 +214,8 @@ def _opened(path: str) -> tuple[DiskTable | UnreadableError, str | None]:
 
 
 def _parts(file: int, disk: DiskTable, part_rows: int, version: str | None) -> list[Part]:
-    """Return the parts of a file: only Parquet can be read from the middle."""
-    if disk.kind != "Parquet" or not disk.total:
+    """Return the parts of a file: only Parquet can be read from the middle, and says at once if it has no rows."""
+    if disk.kind != "Parquet" or disk.total is None:
         return [Part(file, disk.label, version=version)]
     size = batch_rows(len(disk.names))
     step = max(1, part_rows // size) * size
