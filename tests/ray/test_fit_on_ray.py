@@ -14,6 +14,7 @@ import torch
 from pyarrow import parquet
 
 import guardband as gb
+from guardband.data.damage import UnreadableError
 from guardband.data.entities import entities_from
 from guardband.data.fingerprint import fingerprints
 from guardband.data.hash_split import HashSplit
@@ -378,8 +379,44 @@ def test_rows_that_do_not_say_what_they_belong_to_are_refused(visits, tmp_path):
         own.column_names.index("patient"), "patient", pa.array([None, *own["patient"].to_pylist()[1:]])
     )
     pattern = write(tmp_path / "in", gone, 2)
-    with pytest.raises(ValueError, match=r"rows 1 to 750 of .*0\.parquet have no value of 'patient'"):
-        gb.ray.fit(pattern, target="y", memory_limit=1000, split_by="patient", **OPTIONS)
+    for limit in (None, 1000):
+        with pytest.raises(ValueError, match=r"rows 1 to 750 of .*0\.parquet have no value of 'patient'"):
+            gb.ray.fit(pattern, target="y", memory_limit=limit, split_by="patient", **OPTIONS)
+
+
+def test_what_a_worker_says_of_gathered_rows_is_one_sentence(files):
+    with (
+        pytest.raises(ValueError, match="Training diverged") as error,
+        pytest.warns(MissingTargetWarning, match=MISSING),
+    ):
+        gb.ray.fit(files, target="y", columns=FEATURES, learning_rate=1e30, **OPTIONS)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("memory_limit", [None, 1000])
+def test_a_fit_leaves_out_what_is_corrupt_only_if_asked(memory_limit, tmp_path, monkeypatch):
+    monkeypatch.setattr("guardband.ray.streamed.train_together", trained_here)
+    pattern = write(tmp_path / "in", ROWS.select(COLUMNS), 4)
+    whole = tmp_path / "whole"
+    whole.mkdir()
+    for i in (0, 2):
+        (whole / f"{i}.parquet").write_bytes((tmp_path / "in" / f"{i}.parquet").read_bytes())
+    place = tmp_path / "in" / "1.parquet"
+    data = place.read_bytes()
+    start, end = len(data) // 4, len(data) // 2
+    place.write_bytes(data[:start] + bytes(end - start) + data[end:])
+    (tmp_path / "in" / "3.parquet").write_bytes(b"PAR1" + bytes(50))
+    options = {"target": "y", "memory_limit": memory_limit, **OPTIONS}
+    with pytest.raises(UnreadableError, match=r"3\.parquet"):
+        gb.ray.fit(pattern, **options)
+    model = gb.ray.fit(pattern, skip_corrupt=True, **options)
+    said = str(model.certificate_)
+    assert "left out what it could not read: " in said
+    assert "rows 1 to 375 of" in said
+    assert "3.parquet" in said
+    rest = gb.ray.fit(str(whole / "*.parquet"), **options)
+    for name in ("training_prints", "calibration_prints"):
+        np.testing.assert_array_equal(getattr(model.fitted_, name), getattr(rest.fitted_, name))
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,11 @@ import json
 import os
 import signal
 import time
+import warnings
 from functools import partial
 from glob import glob
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -269,6 +271,28 @@ def test_files_without_any_rows_are_refused_as_on_one_machine(model, tmp_path):
             scored(model, str(tmp_path / f"*.{ending}"), tmp_path / f"out {ending}")
 
 
+def test_a_rule_calibrates_whatever_its_first_files_hold(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = pa.table({"lower": -np.ones(400), "upper": np.ones(400), "y": rng.standard_normal(400)})
+    csv.write_csv(rows.slice(0, 0), tmp_path / "0.csv")
+    csv.write_csv(rows.slice(0, 3).set_column(2, "y", pa.nulls(3, pa.float64())), tmp_path / "1.csv")
+    csv.write_csv(rows, tmp_path / "2.csv")
+    options = ["--lower", "lower", "--upper", "upper", "--target", "y", "-o", tmp_path / "r.rule"]
+    one = command("calibrate", tmp_path / "2.csv", *options)
+    many = command("calibrate", str(tmp_path / "[012].csv"), *options, "--ray", "auto")
+    assert many["certificate"]["promise"] == one["certificate"]["promise"]
+
+
+def test_paths_may_be_objects_and_what_are_no_files_is_said(model, files, whole):
+    first = Path(files.replace("*", "0"))
+    assert Files.of(first).rows == Files.of([first]).rows == SIZES[0]
+    with pytest.raises(ValueError, match="There are no files"):
+        gb.ray.calibrate(model, [], target="y")
+    for call in (partial(gb.ray.calibrate, target="y"), gb.ray.predict, partial(gb.ray.audit, target="y")):
+        with pytest.raises(TypeError, match=r"found DataFrame\. Make a dataset of a table"):
+            call(model, whole.to_pandas())
+
+
 def test_names_as_long_as_a_disk_allows_have_a_place(model, tmp_path):
     long = "\u00fc" * 123 + ".parquet"
     parquet.write_table(table(5, 0), tmp_path / long)
@@ -279,7 +303,8 @@ def test_names_as_long_as_a_disk_allows_have_a_place(model, tmp_path):
 def command(*arguments):
     """Run a command, and return what it says as JSON."""
     out = io.StringIO()
-    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out):
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out), warnings.catch_warnings():
+        warnings.simplefilter("ignore", MissingTargetWarning)
         patch.setattr("sys.argv", ["guardband", *map(str, arguments), "--json"])
         with pytest.raises(SystemExit) as end:
             main()

@@ -222,8 +222,10 @@ def fetched(reference: Any) -> Any:
             "run again."
         ) from None
     except RayTaskError as error:
-        cause = getattr(error, "cause", None)
-        raise (cause if isinstance(cause, Exception) else error) from None
+        cause: Any = error
+        while isinstance(cause, RayTaskError) and isinstance(cause.cause, Exception):
+            cause = cause.cause  # of a task that waited for another
+        raise cause from None
 
 
 def _first_fetched(references: Any) -> Any:

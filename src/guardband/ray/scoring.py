@@ -22,7 +22,7 @@ from guardband.ray.cluster import Failed, Shared, connect, in_order, task, worke
 from guardband.ray.folders import NOTES, Folder, folder_at, write_json
 from guardband.ray.models import kinds_of_model
 from guardband.ray.pieces import Reader, name_of, names_of
-from guardband.ray.sources import FILE, ROW, Files, Part, read
+from guardband.ray.sources import FILE, ROW, Files, Named, Part, read
 from guardband.ray.weighing import weighting_of_new, with_weight_column
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ WritePart = Callable[[DiskTable, Path], Mapping[str, Any]]
 
 def predict(
     model: Any,
-    data: str | Sequence[str] | Dataset,
+    data: Named | Dataset,
     *,
     confidence_level: Level | Sequence[Level] | None = None,
 ) -> Dataset:
@@ -53,7 +53,7 @@ def predict(
     ----------
     model : IntervalRegressor or BandCalibrator
         The calibrated model.
-    data : str, sequence of str or ray.data.Dataset
+    data : str, path, sequence of these or ray.data.Dataset
         Paths or patterns such as ``"in/*.parquet"`` or ``"s3://bucket/in/*.parquet"`` of new rows, or a dataset.
     confidence_level : float or sequence of float, default None
         Other levels than the model's own.
