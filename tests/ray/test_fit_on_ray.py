@@ -373,6 +373,7 @@ def test_entities_do_not_depend_on_how_rows_are_divided_and_many_are_sampled(vis
     assert len(set(one.X["patient"].to_pylist())) == len(one.labels) == len(one.y)
 
 
+@pytest.mark.usefixtures("one_at_a_time")
 def test_rows_that_do_not_say_what_they_belong_to_are_refused(visits, tmp_path):
     _, own = visits
     gone = own.set_column(
