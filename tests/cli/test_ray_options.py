@@ -1,11 +1,12 @@
 """Options of Ray are refused where they have no meaning, before Ray is loaded."""
 
+import os
 import socket
 import sys
 
 import pytest
 
-from guardband.ray.cluster import _join, connect
+from guardband.ray.cluster import MEMORY_OPTION, _join, connect
 
 
 @pytest.fixture(autouse=True)
@@ -85,3 +86,15 @@ def test_a_cluster_that_this_machine_cannot_join_is_told_from_one_that_is_not_th
             _join(address, {})
     with pytest.raises(ConnectionError, match="There is no Ray at auto"):
         _join("auto", {})
+
+
+def test_what_needs_too_much_memory_is_not_begun_anew_for_ever(monkeypatch):
+    ray = pytest.importorskip("ray", reason="needs the extra ray")
+    monkeypatch.setenv(MEMORY_OPTION, "")
+    monkeypatch.delenv(MEMORY_OPTION)
+    monkeypatch.setattr(ray, "is_initialized", lambda: True)
+    connect()
+    assert int(os.environ[MEMORY_OPTION]) < 10
+    monkeypatch.setenv(MEMORY_OPTION, "-1")
+    connect()
+    assert os.environ[MEMORY_OPTION] == "-1"

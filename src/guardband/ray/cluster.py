@@ -16,6 +16,8 @@ from guardband.data.damage import UnreadableError, reason_of
 from guardband.data.packages import need_packages
 
 SECONDS_TO_ANSWER = 10
+MEMORY_OPTION, MEMORY_RETRIES = "RAY_task_oom_retries", 2
+"""So often a task is begun anew if Ray ends it for its memory: others may have taken it."""
 LOCAL = "local"
 """The address of a Ray that is started on this machine."""
 
@@ -32,6 +34,8 @@ def connect(address: str = LOCAL) -> None:
     need_packages("ray", "ray")
     # Read when ray is imported: nothing is reported to anybody.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    # Ray would begin a task that needs too much memory anew for ever, and say nothing.
+    os.environ.setdefault(MEMORY_OPTION, str(MEMORY_RETRIES))
     logging.getLogger("ray").setLevel(logging.ERROR)
     import ray
 
