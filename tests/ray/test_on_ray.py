@@ -242,6 +242,17 @@ def test_a_folder_holds_one_result(model, files, tmp_path):
         scored(model, files, tmp_path / "full")
 
 
+@pytest.mark.parametrize("damaged", [b"", b"a,b\n1,2\n" + bytes(3000)])
+def test_a_csv_that_is_no_table_is_left_out_if_asked(damaged, tmp_path):
+    csv.write_csv(table(5, 0), tmp_path / "0.csv")
+    (tmp_path / "1.csv").write_bytes(damaged)
+    with pytest.raises(UnreadableError, match=r"1\.csv"):
+        Files.of(str(tmp_path / "*.csv"))
+    found = Files.of(str(tmp_path / "*.csv"), skip_corrupt=True)
+    assert [path for path, _ in found.skipped] == [str(tmp_path / "1.csv")]
+    assert len(found.parts) == 1
+
+
 @pytest.mark.parametrize("ending", [".parquet", ".csv"])
 def test_files_without_rows_and_of_one_row_change_nothing(ending, model, tmp_path):
     rows, folder = table(301, 60).select(COLUMNS), tmp_path / "in"
