@@ -49,9 +49,9 @@ def fit(folder, is_first):
     from guardband.ray import streamed
     from guardband.ray.parallel import train_together
 
-    def watched(plan, workers, checkpoints):
+    def watched(plan, checkpoints):
         job = replace(plan.job, after_epoch=Watched(folder, os.getpid(), is_first))
-        return train_together(replace(plan, job=job, every=0.0), workers, checkpoints)
+        return train_together(replace(plan, job=job, every=0.0), checkpoints)
 
     streamed.train_together = watched
     ray.init(num_cpus=2, include_dashboard=False, object_store_memory=100 * 2**20, log_to_driver=False)

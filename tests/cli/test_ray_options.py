@@ -1,10 +1,12 @@
 """Options of Ray are refused where they have no meaning, before Ray is loaded."""
 
+import os
+import socket
 import sys
 
 import pytest
 
-from guardband.ray.cluster import connect
+from guardband.ray.cluster import MEMORY_OPTION, _join, connect
 
 
 @pytest.fixture(autouse=True)
@@ -60,3 +62,39 @@ def test_without_ray_the_error_says_how_to_install_it(monkeypatch):
     monkeypatch.setattr("guardband.data.packages.find_spec", lambda name: None)
     with pytest.raises(ModuleNotFoundError, match=r'pip install "guardband\[ray\]"'):
         connect()
+
+
+def test_an_address_where_nobody_listens_is_refused_before_ray_tries(monkeypatch):
+    ray = pytest.importorskip("ray", reason="needs the extra ray")
+    monkeypatch.setattr(ray, "init", lambda **options: pytest.fail("Ray tries for minutes"))
+    with socket.create_server(("127.0.0.1", 0)) as own:
+        address = f"127.0.0.1:{own.getsockname()[1]}"
+    with pytest.raises(ConnectionError, match=f"There is no Ray at {address}: .*refused. Check the address"):
+        _join(address, {})
+
+
+def test_a_cluster_that_this_machine_cannot_join_is_told_from_one_that_is_not_there(monkeypatch):
+    ray = pytest.importorskip("ray", reason="needs the extra ray")
+
+    def refused(**options):
+        raise ConnectionError("Failed to connect to Ray cluster")
+
+    monkeypatch.setattr(ray, "init", refused)
+    with socket.create_server(("127.0.0.1", 0)) as own:
+        address = f"127.0.0.1:{own.getsockname()[1]}"
+        with pytest.raises(ConnectionError, match=r"this machine cannot join: Failed to connect.*auth_token, copy it"):
+            _join(address, {})
+    with pytest.raises(ConnectionError, match="There is no Ray at auto"):
+        _join("auto", {})
+
+
+def test_what_needs_too_much_memory_is_not_begun_anew_for_ever(monkeypatch):
+    ray = pytest.importorskip("ray", reason="needs the extra ray")
+    monkeypatch.setenv(MEMORY_OPTION, "")
+    monkeypatch.delenv(MEMORY_OPTION)
+    monkeypatch.setattr(ray, "is_initialized", lambda: True)
+    connect()
+    assert int(os.environ[MEMORY_OPTION]) < 10
+    monkeypatch.setenv(MEMORY_OPTION, "-1")
+    connect()
+    assert os.environ[MEMORY_OPTION] == "-1"

@@ -221,6 +221,25 @@ def test_types_of_columnar_files_are_made_alike(tmp_path):
     assert words.endswith("save both with the same type.")
 
 
+def test_categories_of_one_file_are_texts_of_another(tmp_path):
+    letters = pa.table({"a": pa.array(["x", "y"]).dictionary_encode()})
+    parquet.write_table(letters, tmp_path / "1.parquet")
+    parquet.write_table(pa.table({"a": ["z"]}), tmp_path / "2.parquet")
+    for order in ((1, 2), (2, 1)):
+        found = read(*(tmp_path / f"{i}.parquet" for i in order)).table
+        assert sorted(found["a"].to_pylist()) == ["x", "y", "z"]
+
+
+def test_a_file_without_rows_says_nothing_of_types(tmp_path):
+    parquet.write_table(
+        pa.table({"b": pa.array([], pa.float64()), "a": pa.array([], pa.bool_())}), tmp_path / "0.parquet"
+    )
+    parquet.write_table(pa.table({"a": ["x", "y"], "b": ["u", None]}), tmp_path / "1.parquet")
+    for order in ((0, 1), (1, 0)):
+        found = read(*(tmp_path / f"{i}.parquet" for i in order)).table
+        assert found.to_pydict() == {"a": ["x", "y"], "b": ["u", None]}
+
+
 def test_sheets_may_be_parts_of_one_table(tmp_path):
     paths = [write_xlsx(tmp_path / f"{i}.xlsx", {"A": [["x", "t"], [i, "a" if i else None]]}) for i in (0, 1)]
     assert read(*paths).table.to_pydict() == {"x": [0, 1], "t": [None, "a"]}

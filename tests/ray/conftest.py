@@ -43,3 +43,11 @@ def fitted():
         return known[key]
 
     return fit
+
+
+@pytest.fixture
+def one_at_a_time(monkeypatch):
+    """Let one part be under way at a time: an error then stops no worker, each of which takes seconds to start."""
+    for name in ("scoring", "summarising", "learning_rows", "watching"):
+        monkeypatch.setattr(f"guardband.ray.{name}.AHEAD", 1)
+        monkeypatch.setattr(f"guardband.ray.{name}.workers", lambda: 1)

@@ -14,6 +14,7 @@ import torch
 from pyarrow import parquet
 
 import guardband as gb
+from guardband.data.damage import UnreadableError
 from guardband.data.entities import entities_from
 from guardband.data.fingerprint import fingerprints
 from guardband.data.hash_split import HashSplit
@@ -28,9 +29,10 @@ from guardband.experiments.reproduce.setting import CONF_NN, QREG_UN, Setting
 from guardband.learning.options import FitOptions
 from guardband.learning.training_rows import TrainingRows
 from guardband.ray.calibrating import calibrate_on
+from guardband.ray.cluster import Failed
 from guardband.ray.gathered import PRINT, Y, divided, in_order, joined
 from guardband.ray.learning_rows import LearningRows, features_in, kinds_in
-from guardband.ray.parallel import train_together
+from guardband.ray.parallel import Kept, _work, shared_out, train_together
 from guardband.ray.pieces import Reader, source_of
 from guardband.ray.streams import StoppingRows, Tap, TrainingStream
 from guardband.ray.survey import count, survey
@@ -199,9 +201,9 @@ def test_what_passes_learn_is_what_one_machine_learns(files, parts):
 def test_rows_that_no_process_may_hold_train_on_all_workers_and_go_on_when_one_dies(
     files, alone, monkeypatch, tmp_path
 ):
-    def with_a_death(plan, workers, checkpoints):
+    def with_a_death(plan, checkpoints):
         job = replace(plan.job, after_epoch=DieOnce(tmp_path))
-        return train_together(replace(plan, job=job, every=0.0), workers, checkpoints)
+        return train_together(replace(plan, job=job, every=0.0), checkpoints)
 
     monkeypatch.setattr("guardband.ray.streamed.train_together", with_a_death)
     with warnings.catch_warnings():
@@ -217,7 +219,37 @@ def test_rows_that_no_process_may_hold_train_on_all_workers_and_go_on_when_one_d
     assert widths[0] == pytest.approx(widths[1], rel=0.25)
 
 
-def trained_here(plan, workers, checkpoints):
+@pytest.mark.parametrize("rows", [[5, 0, 1, 900, 3], [0, 0, 7], [300] * 10, [1]])
+def test_every_process_has_rows_and_each_row_trains_about_equally_often(rows):
+    for most in (1, 2, 4):
+        shares = shared_out(rows, most, 256)
+        assert sorted(i for share in shares for i in share.pieces) == [i for i, n in enumerate(rows) if n]
+        assert len(shares) == min(most, sum(n > 0 for n in rows))
+        for share in shares:
+            wanted = 256 * sum(rows[i] for i in share.pieces) / sum(rows)
+            assert abs(share.batch - wanted) <= 1
+
+
+def test_pieces_know_how_many_of_their_rows_train(files, parts):
+    source, rows = learning_rows(files)
+    options = FitOptions.of(gb.IntervalRegressor(**QUICK).get_params(deep=False))
+    with pytest.warns(MissingTargetWarning, match=MISSING):
+        counted, target = count(source, rows, options.target)
+    found = survey(source, rows, counted, target, robust=True)
+    assert sum(found.in_pieces) == len(parts[0])
+    assert found.in_pieces[-1] == 0  # in which no target is known
+
+
+def test_what_would_fail_every_time_ends_training_at_once(cluster):
+    kept = cluster.remote(num_cpus=0)(Kept).remote(None, "", None)
+    refused = cluster.put(None)
+    with pytest.raises(AttributeError):
+        _work({"kept": [kept], "plan": refused})
+    cluster.get(kept.fail.remote(Failed("No.", is_corrupt=False)))
+    assert _work({"kept": [kept], "plan": refused}) is None
+
+
+def trained_here(plan, checkpoints):
     """Train on one process what all workers train together: starting Ray Train takes half a minute."""
     own, size = plan.stream, plan.job.recipe.batch_size
     loader = TrainingStream(Tap(own, size), plan.batches, plan.copies, plan.job.device, plan.stops)
@@ -341,14 +373,51 @@ def test_entities_do_not_depend_on_how_rows_are_divided_and_many_are_sampled(vis
     assert len(set(one.X["patient"].to_pylist())) == len(one.labels) == len(one.y)
 
 
+@pytest.mark.usefixtures("one_at_a_time")
 def test_rows_that_do_not_say_what_they_belong_to_are_refused(visits, tmp_path):
     _, own = visits
     gone = own.set_column(
         own.column_names.index("patient"), "patient", pa.array([None, *own["patient"].to_pylist()[1:]])
     )
     pattern = write(tmp_path / "in", gone, 2)
-    with pytest.raises(ValueError, match=r"rows 1 to 750 of .*0\.parquet have no value of 'patient'"):
-        gb.ray.fit(pattern, target="y", memory_limit=1000, split_by="patient", **OPTIONS)
+    for limit in (None, 1000):
+        with pytest.raises(ValueError, match=r"rows 1 to 750 of .*0\.parquet have no value of 'patient'"):
+            gb.ray.fit(pattern, target="y", memory_limit=limit, split_by="patient", **OPTIONS)
+
+
+def test_what_a_worker_says_of_gathered_rows_is_one_sentence(files):
+    with (
+        pytest.raises(ValueError, match="Training diverged") as error,
+        pytest.warns(MissingTargetWarning, match=MISSING),
+    ):
+        gb.ray.fit(files, target="y", columns=FEATURES, learning_rate=1e30, **OPTIONS)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("memory_limit", [None, 1000])
+def test_a_fit_leaves_out_what_is_corrupt_only_if_asked(memory_limit, tmp_path, monkeypatch):
+    monkeypatch.setattr("guardband.ray.streamed.train_together", trained_here)
+    pattern = write(tmp_path / "in", ROWS.select(COLUMNS), 4)
+    whole = tmp_path / "whole"
+    whole.mkdir()
+    for i in (0, 2):
+        (whole / f"{i}.parquet").write_bytes((tmp_path / "in" / f"{i}.parquet").read_bytes())
+    place = tmp_path / "in" / "1.parquet"
+    data = place.read_bytes()
+    start, end = len(data) // 4, len(data) // 2
+    place.write_bytes(data[:start] + bytes(end - start) + data[end:])
+    (tmp_path / "in" / "3.parquet").write_bytes(b"PAR1" + bytes(50))
+    options = {"target": "y", "memory_limit": memory_limit, **OPTIONS}
+    with pytest.raises(UnreadableError, match=r"3\.parquet"):
+        gb.ray.fit(pattern, **options)
+    model = gb.ray.fit(pattern, skip_corrupt=True, **options)
+    said = str(model.certificate_)
+    assert "left out what it could not read: " in said
+    assert "rows 1 to 375 of" in said
+    assert "3.parquet" in said
+    rest = gb.ray.fit(str(whole / "*.parquet"), **options)
+    for name in ("training_prints", "calibration_prints"):
+        np.testing.assert_array_equal(getattr(model.fitted_, name), getattr(rest.fitted_, name))
 
 
 @pytest.mark.parametrize(

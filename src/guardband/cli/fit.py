@@ -62,7 +62,7 @@ from guardband.cli.options import (
     tails_in,
 )
 from guardband.cli.paths import ENDING, need_writable
-from guardband.cli.ray_options import Checkpoints, MemoryLimit, OnRay, need_ray
+from guardband.cli.ray_options import Checkpoints, MemoryLimit, OnRay, SkipCorrupt, need_ray
 from guardband.words import visible
 
 CHECK = 0.1
@@ -112,6 +112,7 @@ def fit(
     ray: OnRay = None,
     memory: MemoryLimit = None,
     checkpoints: Checkpoints = None,
+    skip_corrupt: SkipCorrupt = False,
     output: ModelOutput = None,
     report: ReportPage = None,
     no_report: NoReport = False,
@@ -202,7 +203,7 @@ def fit(
         raise ValueError(f"--target names {target[0]!r} twice. Name each target once.")
     if each_target and len(target) == 1:
         raise ValueError("--each-target is about several targets. Repeat --target, or remove --each-target.")
-    need_ray(ray, skip_corrupt=False)
+    need_ray(ray, skip_corrupt)
     if ray is None:
         for option, given in (("--memory-limit", memory), ("--checkpoints", checkpoints)):
             if given is not None:
@@ -259,7 +260,7 @@ def fit(
         model.split_by = split_by or ([] if independent_rows else None)
         groups = groups_in(group or [], open_table(paths[0]).names)
         model.groups = groups.by
-        fit_on_ray(model, paths, target, drop or [], ray, memory, checkpoints, output, speaker)
+        fit_on_ray(model, paths, target, drop or [], ray, memory, checkpoints, skip_corrupt, output, speaker)
         return
     disk = open_tables(paths, sheet)
     dropped, keys = columns_in(drop or [], disk.names), columns_in(split_by or [], disk.names)

@@ -30,6 +30,7 @@ def fit_on_ray(
     address: str,
     memory: float | None,
     checkpoints: str | None,
+    skip_corrupt: bool,
     output: Path,
     speaker: Speaker,
 ) -> None:
@@ -42,7 +43,15 @@ def fit_on_ray(
     with speaker.doing("Starting Ray"), connected(address), speaker.doing(f"Training on {len(paths):,} files"):
         limit = None if memory is None else max(1, int(memory * GIB))
         named = target if len(target) > 1 else target[0]
-        fitted = fit(paths, target=named, drop=drop, memory_limit=limit, checkpoints=checkpoints, **params)
+        fitted = fit(
+            paths,
+            target=named,
+            drop=drop,
+            memory_limit=limit,
+            checkpoints=checkpoints,
+            skip_corrupt=skip_corrupt,
+            **params,
+        )
     fitted.save(output)
     speaker.tell(str(fitted.certificate_))
     speaker.tell(f"\nModel: {output}")

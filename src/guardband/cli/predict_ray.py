@@ -89,8 +89,8 @@ def predict_on_ray(
             done = score_files(files, folder, writer, writer.ending, plan, skip_corrupt, lambda done, of: advance(done))
     finally:
         held.__exit__(None, None, None)
-    found = sum((_restored(own["unlike"], i) for i, own in enumerate(done.said)), Unlike())
-    added = list(done.said[0]["added"]) if done.said else []
+    found = sum((_restored(own["unlike"], i) for i, own in done.said.items()), Unlike())
+    added = list(next(iter(done.said.values()))["added"]) if done.said else []
     return Folder(found, added, done.skipped, len(done.said), done.again)
 
 

@@ -116,13 +116,13 @@ def sniff(head: bytes, label: str) -> Dialect:
         raise ValueError(f"{label} is written as UTF-32: save it as UTF-8.")
     encoding = "utf-16" if head.startswith(UTF16) else "utf-8"
     if encoding == "utf-8" and b"\0" in head:
-        raise ValueError(
+        raise UnreadableError(
             f"{label} is not a table: save it as CSV (also .gz or .zip), Parquet, Arrow, Feather or Excel."
         )
     # Latin-1 reads any bytes: what they mean is for each cell apart to tell, as for the cells below.
     text = head.decode(encoding, "ignore") if encoding == "utf-16" else head.removeprefix(BOM).decode("latin-1")
     if not text.strip():
-        raise ValueError(f"{label} is empty: a table needs a line of column names, and rows.")
+        raise UnreadableError(f"{label} is empty: a table needs a line of column names, and rows.")
     if len(head) >= HEAD:
         text = text[: max(map(text.rfind, "\r\n")) + 1]  # the last line is not whole
     rows = text.lstrip("\r\n")

@@ -36,6 +36,10 @@ MOST_DAYS = 999_999_998
 UNITS_A_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 
 
+class NoRowsError(ValueError):
+    """A table that has columns alone."""
+
+
 @dataclass(frozen=True)
 class DiskTable:
     """A table that is read in batches: ``_read`` yields each with how much of ``total`` (bytes or rows) is done.
@@ -78,7 +82,7 @@ class DiskTable:
             rows += len(batch)
             yield batch if columns is None else batch.select(list(columns)), done
         if not rows:
-            raise ValueError(f"{self.label} has column names, but no rows: add rows below them.")
+            raise NoRowsError(f"{self.label} has column names, but no rows: add rows below them.")
 
     def sound_batches(self, columns: Sequence[str] | None = None) -> Iterator[tuple[pa.RecordBatch, int]]:
         """Yield all rows, perhaps none: the one way to them, where what a file's own buffers hold is tested first."""

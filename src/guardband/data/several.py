@@ -117,15 +117,20 @@ def _common_schema(disks: list[DiskTable]) -> pa.Schema | None:
     """Return types that hold the columns of all files; CSV has none."""
     import pyarrow as pa
 
+    names = disks[0].names
+    # A file without rows says nothing of its types: libraries write numbers there for want of text.
+    disks = [disk for disk in disks if disk.total != 0] or disks
     first = disks[0].schema
     if first is None:
         return None
     fields = []
-    for name in first.names:
+    for name in names:
         field = pa.field(name, first.field(name).type)
         for disk in disks[1:]:
             assert disk.schema is not None
             own = disk.schema.field(name).type
+            if own != field.type:
+                own, field = _plain(own), field.with_type(_plain(field.type))
             try:
                 (field,) = pa.unify_schemas(
                     [pa.schema([field]), pa.schema([(name, own)])], promote_options="permissive"
@@ -139,6 +144,13 @@ def _common_schema(disks: list[DiskTable]) -> pa.Schema | None:
     return pa.schema(fields)
 
 
+def _plain(kind: pa.DataType) -> pa.DataType:
+    """Return the type of the cells: categories of one file are texts in another."""
+    import pyarrow as pa
+
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
 def typed_alike(batch: Any, schema: pa.Schema | None) -> Any:
     """Return a batch with the types that all files have in common."""
     import pyarrow as pa
@@ -146,4 +158,6 @@ def typed_alike(batch: Any, schema: pa.Schema | None) -> Any:
     if schema is None:
         return batch
     own = pa.schema([(name, schema.field(name).type) for name in batch.schema.names])
-    return batch if batch.schema.equals(own) else batch.cast(own)
+    if batch.schema.equals(own):
+        return batch
+    return batch.cast(own) if len(batch) else pa.record_batch([pa.array([], kind) for kind in own.types], schema=own)

@@ -30,7 +30,8 @@ from guardband.ray.cluster import Failed, connect
 from guardband.ray.meeting import Draw, EntityScores, met
 from guardband.ray.models import NONE, Asked, RuleAsked, TableAsked
 from guardband.ray.pieces import Reader, Source, name_of, names_of, source_of
-from guardband.ray.sources import Files
+from guardband.ray.sound import left_out_in_words
+from guardband.ray.sources import Files, Named
 from guardband.ray.spread import Spread, kept, with_weights
 from guardband.ray.summarising import SAMPLE, Told, summarised
 from guardband.words import listed
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from ray.data import Dataset
 
 KEEP_SCORES = 1 << 20
-MOST_NAMED = 5
 HEAVY = (
     "Intervals of rows that are far heavier than most may be wider than on one machine: at most those of rows of twice "
     "their weight."
@@ -48,7 +48,7 @@ HEAVY = (
 
 def calibrate(
     model: Any,
-    data: str | Sequence[str] | Files | Dataset,
+    data: Named | Files | Dataset,
     *,
     target: str | Sequence[str],
     weights: str | Callable[[Any], Any] | None = None,
@@ -66,7 +66,7 @@ def calibrate(
     model : IntervalRegressor or BandCalibrator
         A fitted model, or a rule that was calibrated on a few rows of a table, from which it knows its columns. It does
         not change.
-    data : str, sequence of str or ray.data.Dataset
+    data : str, path, sequence of these or ray.data.Dataset
         Paths or patterns such as ``"in/*.parquet"`` of calibration rows that did not train the model, or a dataset.
     target : str or sequence of str
         The column of true values, or of several targets their columns. Rows without one are left out.
@@ -202,11 +202,7 @@ class _Calibration:
                 "harm. If rows were copied before the split, remove the copies and fit again.",
             )
         if self.skipped:
-            more = f" and {len(self.skipped) - MOST_NAMED:,} more" if len(self.skipped) > MOST_NAMED else ""
-            notes += (
-                f"guardband left out what it could not read: {'; '.join(self.skipped[:MOST_NAMED])}{more}. The promise "
-                "is about rows like those that it could read.",
-            )
+            notes += (left_out_in_words(self.skipped),)
         counts = [own for own in self.told if own.n]
         keeps = self.n <= self.keep or not counts[0].keeps_rows
         if not keeps and counts[0].held is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -11,9 +12,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from guardband.data.damage import UnreadableError
+from guardband.data.damage import UnreadableError, reason_of
 from guardband.data.packages import need_packages
 
+SECONDS_TO_ANSWER = 10
+MEMORY_OPTION, MEMORY_RETRIES = "RAY_task_oom_retries", 2
+"""So often a task is begun anew if Ray ends it for its memory: others may have taken it."""
 LOCAL = "local"
 """The address of a Ray that is started on this machine."""
 
@@ -30,6 +34,8 @@ def connect(address: str = LOCAL) -> None:
     need_packages("ray", "ray")
     # Read when ray is imported: nothing is reported to anybody.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    # Ray would begin a task that needs too much memory anew for ever, and say nothing.
+    os.environ.setdefault(MEMORY_OPTION, str(MEMORY_RETRIES))
     logging.getLogger("ray").setLevel(logging.ERROR)
     import ray
 
@@ -71,16 +77,40 @@ def workers() -> int:
 
 
 def _join(address: str, quiet: dict[str, Any]) -> None:
+    from ray.exceptions import RayError
+
     import ray
 
+    what_to_do = "start Ray there with `ray start --head`, or use --ray local for this machine."
+    try:
+        is_there = _answers(address)
+    except OSError as error:
+        raise ConnectionError(
+            f"There is no Ray at {address}: {reason_of(error)}. Check the address, {what_to_do}"
+        ) from None
     try:
         ray.init(address=address, **quiet)
-    except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
-        reason = str(error).split("\n")[0].rstrip(".")
+    except (OSError, ValueError, RuntimeError, RayError) as error:
+        if not is_there:
+            raise ConnectionError(
+                f"There is no Ray at {address}: {reason_of(error)}. Check the address, {what_to_do}"
+            ) from None
         raise ConnectionError(
-            f"There is no Ray at {address}: {reason}. Check the address, start Ray there with `ray start --head`, or "
-            "use --ray local for this machine."
+            f"{address} answers, but this machine cannot join: {reason_of(error)}. Use the same versions of Python and "
+            "Ray. If the first machine of the cluster has a file ~/.ray/auth_token, copy it to the same place here."
         ) from None
+
+
+def _answers(address: str) -> bool:
+    """Return whether somebody listens at a host and a port; raise if nobody does, for which Ray would try for minutes.
+
+    Of other addresses, such as "auto", nothing is known before.
+    """
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal() or "/" in address:
+        return False
+    socket.create_connection((host.strip("[]"), int(port)), SECONDS_TO_ANSWER).close()
+    return True
 
 
 def _quieten_data() -> None:
@@ -222,8 +252,10 @@ def fetched(reference: Any) -> Any:
             "run again."
         ) from None
     except RayTaskError as error:
-        cause = getattr(error, "cause", None)
-        raise (cause if isinstance(cause, Exception) else error) from None
+        cause: Any = error
+        while isinstance(cause, RayTaskError) and isinstance(cause.cause, Exception):
+            cause = cause.cause  # of a task that waited for another
+        raise cause from None
 
 
 def _first_fetched(references: Any) -> Any:

@@ -15,10 +15,11 @@ from guardband.doors.cross_checks import HELD_OUT
 from guardband.exceptions import warn
 from guardband.learning.options import FitOptions
 from guardband.ray.cluster import connect
-from guardband.ray.gathered import fit_gathered
+from guardband.ray.gathered import fit_gathered, noted
 from guardband.ray.learning_rows import LearningRows, features_in, kinds_in, over_pieces
 from guardband.ray.pieces import Reader, Source, source_of
-from guardband.ray.sources import Files
+from guardband.ray.sound import left_out_in_words, without_corrupt
+from guardband.ray.sources import Files, Named
 from guardband.ray.streamed import fit_streamed
 
 if TYPE_CHECKING:
@@ -37,13 +38,14 @@ REFUSED: Mapping[str, tuple[Any, str]] = {
 
 
 def fit(
-    data: str | Sequence[str] | Files | Dataset,
+    data: Named | Files | Dataset,
     *,
     target: str | Sequence[str],
     columns: Sequence[str] | None = None,
     drop: Sequence[str] = (),
     memory_limit: int | None = None,
     checkpoints: str | os.PathLike[str] | None = None,
+    skip_corrupt: bool = False,
     **params: Any,
 ) -> IntervalRegressor:
     """Return a model fitted to the rows of many files or of a Ray dataset, and calibrated on some of them.
@@ -55,7 +57,7 @@ def fit(
 
     Parameters
     ----------
-    data : str, sequence of str or ray.data.Dataset
+    data : str, path, sequence of these or ray.data.Dataset
         Paths or patterns such as ``"in/*.parquet"``, or a dataset.
     target : str or sequence of str
         The column to predict. Rows without a value are left out. With ``targets="joint"`` or ``"each"``, several
@@ -70,6 +72,9 @@ def fit(
     checkpoints : path, default None
         A folder that all machines see. Training goes on from there if a worker or this process dies. Without it, the
         networks of a worker that dies are trained from the start.
+    skip_corrupt : bool, default False
+        Whether to go on without files, or parts of Parquet files, that cannot be read. All are read once more to find
+        them, and the certificate names them.
     **params : keywords
         The arguments of ``IntervalRegressor``. ``calibration_size`` is a share, and ``split_by`` names columns.
 
@@ -83,7 +88,7 @@ def fit(
     if folder is not None and is_address(folder):
         raise ValueError("Checkpoints cannot be in object storage. Name a folder that all machines see.")
     connect()
-    source = source_of(data)
+    source = source_of(data, skip_corrupt)
     targets = _targets(target, params.get("targets"))
     features = features_in(source, targets, columns, drop)
     groups = params.get("groups")
@@ -92,16 +97,22 @@ def fit(
         missing = [name for name in wanted if name not in features]
         if missing:
             raise ValueError(f"{what} names {missing[0]!r}, which is not among the columns to learn from. Add it.")
+    if skip_corrupt and isinstance(source, Files):
+        source = without_corrupt(source, [*features, *targets])
     like = source.like if isinstance(source, Files) else None
     rows = LearningRows(Reader(kinds_in(source, features), targets if options.targets else targets[0], like), split)
     limit = _limit(memory_limit)
     needed = _rows_in(source, rows) * (len(features) + 1) * BYTES_PER_CELL
     if needed > limit:
-        return fit_streamed(source, rows, params, options, folder)
-    found = fit_gathered(source, rows, params, folder)
-    for own in found.warned:
-        warn(own.words, own.category)
-    return found.model
+        model = fit_streamed(source, rows, params, options, folder)
+    else:
+        found = fit_gathered(source, rows, params, folder)
+        model = found.model
+        for own in found.warned:
+            warn(own.words, own.category)
+    if like is not None and source.skipped:
+        model.fitted_ = noted(model.fitted_, left_out_in_words([name for name, _ in source.skipped]))
+    return model
 
 
 def _asked(params: Mapping[str, Any]) -> tuple[FitOptions, HashSplit]:

@@ -16,10 +16,11 @@ from guardband.data.fingerprint import Prints
 from guardband.data.hash_split import HashSplit
 from guardband.data.labelled_rows import warn_of_missing
 from guardband.data.split import FEWEST_ROWS
-from guardband.ray.cluster import RETRIES, Shared
+from guardband.ray.cluster import RETRIES, Shared, fetched
 from guardband.ray.copies import Spread
 from guardband.ray.learning_rows import NO_TARGET, LearningRows, kept_of_pieces
 from guardband.ray.pieces import Source
+from guardband.ray.training_entities import labels_of
 
 if TYPE_CHECKING:
     from guardband.doors.table import IntervalRegressor
@@ -77,7 +78,7 @@ def fit_gathered(source: Source, rows: LearningRows, params: Mapping[str, Any], 
     warn_of_missing(missing, missing + known)
     run = ray.remote(num_cpus=0, max_retries=RETRIES)(_fit)
     shared = Shared((rows.split, dict(params), rows.reader.targets))
-    found: Gathered = ray.get(run.remote(references, shared, checkpoints))
+    found: Gathered = fetched(run.remote(references, shared, checkpoints))
     return deepcopy(found)  # arrays of Ray's store cannot be written to, of which torch warns when the model is saved
 
 
@@ -166,6 +167,8 @@ def _kept(rows: LearningRows, piece: Any) -> tuple[tuple[int, int], Any]:
     for own, absent in rows.blocks_and_missing(piece):
         missing += absent
         if own is not None:
+            if rows.split.keys:
+                labels_of(rows, own, piece)  # which refuses missing ones, while it is known where they are
             tables.append(joined(own.X, own.y, own.prints))
     whole = pa.concat_tables(tables, promote_options="permissive") if tables else None
     return (0 if whole is None else len(whole), missing), whole

@@ -29,7 +29,7 @@ from guardband.ray.calibrating import targets_of
 from guardband.ray.cluster import Failed, Shared, connect, in_order, task, workers
 from guardband.ray.pieces import Reader, name_of, names_of, pieces_of, source_of
 from guardband.ray.scoring import kinds_of_any
-from guardband.ray.sources import Files
+from guardband.ray.sources import Files, Named
 
 if TYPE_CHECKING:
     from ray.data import Dataset
@@ -42,7 +42,7 @@ COUNTS_ONLY = "The rows were counted in parts: guardband did not look for groups
 
 def audit(
     model: Any,
-    data: str | Sequence[str] | Files | Dataset,
+    data: Named | Files | Dataset,
     *,
     target: str | Sequence[str],
     split_by: str | Sequence[str] | None = None,
@@ -58,7 +58,7 @@ def audit(
     ----------
     model : IntervalRegressor or BandCalibrator
         The calibrated model.
-    data : str, sequence of str or ray.data.Dataset
+    data : str, path, sequence of these or ray.data.Dataset
         Paths or patterns of rows with known true values that are new to the model, or a dataset.
     target : str or sequence of str
         The column of true values, or of several targets their columns. Rows without one are left out.

@@ -6,6 +6,7 @@ import io
 import os
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from guardband.ray.cluster import RETRIES, Shared
+from guardband.data.damage import reason_of
+from guardband.ray.cluster import RETRIES, Failed, Shared
 from guardband.ray.streams import RowStream, StoppingRows, Tap, TrainingStream
 from guardband.training.checkpoint import SECONDS_BETWEEN, Checkpoint
 from guardband.training.job import Job, Trained
@@ -31,7 +33,9 @@ class Plan:
     job : Job
         The networks, without rows.
     stream : RowStream
-        All pieces: each process takes its share.
+        All pieces.
+    shares : tuple of Share
+        What each process takes of them.
     copies : tuple of int
         The copy that each network is of.
     batches : int
@@ -46,11 +50,61 @@ class Plan:
 
     job: Job
     stream: RowStream
+    shares: tuple[Share, ...]
     copies: tuple[int, ...]
     batches: int
     stops: bool
     about: str
     every: float = SECONDS_BETWEEN
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one process trains on.
+
+    Parameters
+    ----------
+    pieces : tuple of int
+        The numbers of its pieces.
+    batch : int
+        How many rows of a batch are its own.
+    """
+
+    pieces: tuple[int, ...]
+    batch: int
+
+
+def shared_out(rows: Sequence[int], most: int, batch: int) -> tuple[Share, ...]:
+    """Return what each of some processes trains on, with about as many rows each; all of them have some.
+
+    A process has that part of a batch that it has of the rows, so each row trains about equally often, however unequal
+    files are.
+
+    Parameters
+    ----------
+    rows : sequence of int
+        How many rows each piece has.
+    most : int
+        How many processes there are at most.
+    batch : int
+        The rows of a batch.
+
+    >>> [share.pieces for share in shared_out([4, 0, 3, 3], 2, 10)]
+    [(0,), (2, 3)]
+    >>> [share.batch for share in shared_out([4, 0, 3, 3], 2, 10)]
+    [4, 6]
+    """
+    pieces = sorted((i for i, n in enumerate(rows) if n), key=lambda i: -rows[i])
+    held: list[list[int]] = [[] for _ in pieces[:most]]
+    counts = [0] * len(held)
+    for i in pieces:  # the largest first, to whoever has least
+        least = counts.index(min(counts))
+        held[least].append(i)
+        counts[least] += rows[i]
+    total = sum(counts)
+    return tuple(
+        Share(tuple(sorted(own)), max(1, round(batch * n / total))) for own, n in zip(held, counts, strict=True)
+    )
 
 
 class AllReduce(Together):
@@ -81,6 +135,7 @@ class Kept:
         self._file = Checkpoint(None if path is None else Path(path), about)
         self._state = state
         self._result: Bytes | None = None
+        self._failed: Failed | None = None
 
     def load(self) -> Bytes | None:
         """Return the last checkpoint."""
@@ -90,6 +145,14 @@ class Kept:
         """Keep a checkpoint."""
         self._state = state
         self._file.save(_unpacked(state))
+
+    def fail(self, why: Failed) -> None:
+        """Keep why training cannot go on, however often it begins anew."""
+        self._failed = why
+
+    def failed(self) -> Failed | None:
+        """Return why training cannot go on."""
+        return self._failed
 
     def finish(self, result: Bytes) -> None:
         """Keep the result."""
@@ -145,19 +208,17 @@ class SharedCheckpoint(Checkpoint):
             self._written = time.monotonic()
 
 
-def train_together(plan: Plan, workers: int, checkpoints: str | None) -> Trained:
+def train_together(plan: Plan, checkpoints: str | None) -> Trained:
     """Return the networks that processes trained together.
 
     Parameters
     ----------
     plan : Plan
         What each does.
-    workers : int
-        The number of processes.
     checkpoints : str or None
         A folder for the checkpoint, for another driver to go on from.
     """
-    from ray.train import FailureConfig, RunConfig, ScalingConfig
+    from ray.train import FailureConfig, RunConfig, ScalingConfig, TrainingFailedError
     from ray.train.torch import TorchTrainer
 
     # Workers that load torch on a busy machine take longer than the minute that Ray gives them.
@@ -173,30 +234,48 @@ def train_together(plan: Plan, workers: int, checkpoints: str | None) -> Trained
         trainer = TorchTrainer(
             _work,
             train_loop_config={"plan": Shared(plan), "kept": [kept]},
-            scaling_config=ScalingConfig(num_workers=workers, use_gpu=on_gpu),
+            scaling_config=ScalingConfig(num_workers=len(plan.shares), use_gpu=on_gpu),
             run_config=RunConfig(storage_path=folder, failure_config=FailureConfig(max_failures=RETRIES)),
         )
-        trainer.fit()
-    result = ray.get(kept.result.remote())
+        try:
+            trainer.fit()
+        except TrainingFailedError as error:
+            reason = reason_of(str(error).rstrip().rsplit("\n", 1)[-1])
+            raise ValueError(
+                f"Training failed {RETRIES + 1} times, at last with: {reason}. Check the machines, and run again."
+            ) from None
+    result, failed = ray.get([kept.result.remote(), kept.failed.remote()])
     ray.kill(kept)
+    if failed is not None:
+        raise failed.error()
     return Trained(**_unpacked(result))
 
 
 def _work(config: dict[str, Any]) -> None:
-    """Train in one of the processes."""
+    """Train in one of the processes; what would go wrong every time is told, and the next time all end at once."""
+    import ray
+
+    (kept,) = config["kept"]
+    if ray.get(kept.failed.remote()) is not None:
+        return
+    try:
+        _trained(config["plan"].get(), kept)
+    except ValueError as error:
+        ray.get(kept.fail.remote(Failed.of(error)))
+        raise
+
+
+def _trained(plan: Plan, kept: Any) -> None:
     import ray.train
 
     import ray
 
-    plan: Plan = config["plan"].get()
-    (kept,) = config["kept"]
-    context = ray.train.get_context()
-    rank, size = context.get_world_rank(), context.get_world_size()
+    rank = ray.train.get_context().get_world_rank()
     torch.set_num_threads(1)
-    device = plan.job.device
-    own = replace(plan.stream, pieces=plan.stream.pieces[rank::size], seed=plan.stream.seed + rank)
-    batch = -(-plan.job.recipe.batch_size // size)
-    loader = TrainingStream(Tap(own, batch), plan.batches, plan.copies, device, plan.stops)
+    device, share = plan.job.device, plan.shares[rank]
+    pieces = tuple(plan.stream.pieces[i] for i in share.pieces)
+    own = replace(plan.stream, pieces=pieces, seed=plan.stream.seed + rank)
+    loader = TrainingStream(Tap(own, share.batch), plan.batches, plan.copies, device, plan.stops)
     held_out = StoppingRows.of(own, plan.copies, 4 * plan.job.recipe.batch_size, device) if plan.stops else None
     checkpoint = SharedCheckpoint(kept, rank, plan.every)
     job = replace(plan.job, loader=loader, held_out=held_out, together=AllReduce(), checkpoint=checkpoint)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from guardband.data.disk import DiskTable, typed
 from guardband.data.kinds import Kind
-from guardband.ray.sources import Files, Part
+from guardband.ray.sources import Files, Named, Part
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,19 +21,19 @@ Source = Any
 """``Files`` or a Ray dataset."""
 
 
-def source_of(data: str | Sequence[str] | Files | Dataset, skip_corrupt: bool = False) -> Source:
+def source_of(data: Named | Files | Dataset, skip_corrupt: bool = False) -> Source:
     """Return files as ``Files``, and a dataset as it is.
 
     Parameters
     ----------
-    data : str, sequence of str, Files or ray.data.Dataset
+    data : str, path, sequence of these, Files or ray.data.Dataset
         Paths or patterns, or a dataset.
     skip_corrupt : bool, default False
         Whether to go on without files that cannot be read.
     """
-    if isinstance(data, Files) or not isinstance(data, str | list | tuple):
-        return data
-    return Files.of(data, skip_corrupt)
+    from ray.data import Dataset
+
+    return data if isinstance(data, Files | Dataset) else Files.of(data, skip_corrupt)
 
 
 def names_of(source: Source) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from guardband.bands.levels import Level
-from guardband.data.disk import DiskTable
+from guardband.data.disk import DiskTable, NoRowsError
 from guardband.data.storage import StorageError, is_address, name_of_file
 from guardband.doors.bands import BandCalibrator
 from guardband.doors.table_model import TableModel
@@ -22,7 +22,7 @@ from guardband.ray.cluster import Failed, Shared, connect, in_order, task, worke
 from guardband.ray.folders import NOTES, Folder, folder_at, write_json
 from guardband.ray.models import kinds_of_model
 from guardband.ray.pieces import Reader, name_of, names_of
-from guardband.ray.sources import FILE, ROW, Files, Part, read
+from guardband.ray.sources import FILE, ROW, Files, Named, Part, read
 from guardband.ray.weighing import weighting_of_new, with_weight_column
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 PLAN, DONE = f"{NOTES}/plan.json", "DONE"
 AHEAD = 4
 NOTES_AT_ONCE = 16
+LONGEST_NAME = 180
+"""So many bytes of an input's name are in that of its output: disks allow 255, of which unfinished files need 60."""
 
 WritePart = Callable[[DiskTable, Path], Mapping[str, Any]]
 """Writes the rows of a table with their intervals to a file, and returns what is to be said of them, for JSON."""
@@ -39,7 +41,7 @@ WritePart = Callable[[DiskTable, Path], Mapping[str, Any]]
 
 def predict(
     model: Any,
-    data: str | Sequence[str] | Dataset,
+    data: Named | Dataset,
     *,
     confidence_level: Level | Sequence[Level] | None = None,
 ) -> Dataset:
@@ -51,7 +53,7 @@ def predict(
     ----------
     model : IntervalRegressor or BandCalibrator
         The calibrated model.
-    data : str, sequence of str or ray.data.Dataset
+    data : str, path, sequence of these or ray.data.Dataset
         Paths or patterns such as ``"in/*.parquet"`` or ``"s3://bucket/in/*.parquet"`` of new rows, or a dataset.
     confidence_level : float or sequence of float, default None
         Other levels than the model's own.
@@ -120,15 +122,15 @@ class Scored:
 
     Parameters
     ----------
-    said : tuple of dicts
-        What was said of each part, in order.
+    said : dict of int to dicts
+        What was said of each part that has rows, by its number.
     skipped : tuple of str
         What could not be read, in words.
     again : int
-        How many parts were there before.
+        How many of these parts were there before.
     """
 
-    said: tuple[Mapping[str, Any], ...]
+    said: Mapping[int, Mapping[str, Any]]
     skipped: tuple[str, ...]
     again: int
 
@@ -145,7 +147,8 @@ def score_files(
     """Write a file for each part of the input; parts that an earlier run finished are left as they are.
 
     A part's file appears whole, under a name that says which rows it holds and sorts as they do. Beside it stands a
-    note with its size, which is written after it. So a part with its note is done, and any other is begun anew.
+    note with its size, which is written after it. So a part with its note is done, and any other is begun anew. A part
+    without rows has a note alone.
 
     Parameters
     ----------
@@ -174,8 +177,8 @@ def score_files(
             _need_empty(out, sizes)
             write_json(out, PLAN, own)
         _need_plan(out, own)
-        said = _done(out, files, ending, sizes)
-        again = len(said)
+        said: dict[Part, Mapping[str, Any] | None] = _done(out, files, ending, sizes)
+        again, before = len(said), sum(own is not None for own in said.values())
         shared, run = Shared((write, files.like, out, ending)), task(_write)
         calls = (partial(_begun, run, shared, part) for part in files.parts if part not in said)
         skipped = [f"{path} ({why})" for path, why in files.skipped]
@@ -187,22 +190,25 @@ def score_files(
             else:
                 raise told.error()
             on_part(count, len(files.parts))
+        with_rows = {i: each for i, each in enumerate(map(said.get, files.parts)) if each is not None}
+        if not with_rows and not skipped:
+            raise NoRowsError(f"{files.like.label} has column names, but no rows: add rows below them.")
         _need_plan(out, own)  # where nothing can be locked, another run may have begun at nearly the same time
-        write_json(out, DONE, {"parts": len(said), "skipped": skipped})
-    return Scored(tuple(said[part] for part in files.parts if part in said), tuple(skipped), again)
+        write_json(out, DONE, {"parts": len(with_rows), "skipped": skipped})
+    return Scored(with_rows, tuple(skipped), before)
 
 
 def _begun(run: Any, shared: Shared, part: Part) -> list[Any]:
     return [run.remote(shared, part), part]
 
 
-def _write(shared: Shared, part: Part) -> Failed | Mapping[str, Any]:
-    """Write the file of a part, then its note; return what is said of it."""
+def _write(shared: Shared, part: Part) -> Failed | Mapping[str, Any] | None:
+    """Write the file of a part, then its note; return what is said of it, which is None if it has no rows."""
     import torch
 
     torch.set_num_threads(1)
     write, like, folder, ending = shared.get()
-    said: dict[str, Any] = {}
+    said: Mapping[str, Any] | None = None
 
     def make(path: Path) -> None:
         nonlocal said
@@ -211,7 +217,10 @@ def _write(shared: Shared, part: Part) -> Failed | Mapping[str, Any]:
             said = dict(write(part.open(like), path))
 
     try:
-        size = folder.write(_file(part, ending), make)
+        try:
+            size: int | None = folder.write(_file(part, ending), make)
+        except NoRowsError:
+            size = None
         write_json(folder, _note(part), {"bytes": size, "said": said})
     except (ValueError, OSError) as error:  # such as a disk that is full
         return Failed.of(error)
@@ -219,27 +228,28 @@ def _write(shared: Shared, part: Part) -> Failed | Mapping[str, Any]:
 
 
 def _file(part: Part, ending: str) -> str:
-    return f"{part.name}-{name_of_file(part.path).split('.')[0]}{ending}"
+    name = name_of_file(part.path).split(".")[0].encode(errors="surrogateescape")[:LONGEST_NAME]
+    return f"{part.name}-{name.decode(errors='ignore')}{ending}"
 
 
 def _note(part: Part) -> str:
     return f"{NOTES}/{part.name}.json"
 
 
-def _done(folder: Folder, files: Files, ending: str, sizes: Mapping[str, int]) -> dict[Part, Mapping[str, Any]]:
-    """Return what was said of the parts that are done: those whose file is as large as their note says."""
+def _done(folder: Folder, files: Files, ending: str, sizes: Mapping[str, int]) -> dict[Part, Mapping[str, Any] | None]:
+    """Return what was said of the parts that are done: those whose file is as large as their note says, if any."""
 
-    def said(part: Part) -> Mapping[str, Any] | None:
+    def said(part: Part) -> list[Mapping[str, Any] | None]:
         try:
             note = json.loads(folder.read(_note(part)))
-            own: Mapping[str, Any] = note["said"]
-            return own if note["bytes"] == sizes[_file(part, ending)] else None
-        except (OSError, ValueError, KeyError):
-            return None
+            return [note["said"]] if note["bytes"] == sizes.get(_file(part, ending)) else []
+        except (OSError, ValueError, KeyError, TypeError):
+            return []
 
     parts = [part for part in files.parts if _note(part) in sizes]
     with ThreadPoolExecutor(NOTES_AT_ONCE) as pool:
-        return {part: own for part, own in zip(parts, pool.map(said, parts), strict=True) if own is not None}
+        found = zip(parts, pool.map(said, parts), strict=True)
+        return {part: own for part, each in found for own in each}
 
 
 def _need_empty(folder: Folder, sizes: Mapping[str, int]) -> None:

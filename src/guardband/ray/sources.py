@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 FILE, ROW = "guardband file", "guardband row"
 """Columns of a dataset that was read here: the number of a row's file, and of the row in it, both from 0."""
+Named = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+"""Files by their paths or by patterns."""
 OPENED_AT_ONCE = 16
 PART_ROWS = 1 << 20
 """A worker reads so many rows of a Parquet file at least before another may read on."""
@@ -94,12 +97,12 @@ class Files:
     skipped: tuple[tuple[str, str], ...] = ()
 
     @classmethod
-    def of(cls, given: str | Sequence[str], skip_corrupt: bool = False, part_rows: int = PART_ROWS) -> Files:
+    def of(cls, given: Named, skip_corrupt: bool = False, part_rows: int = PART_ROWS) -> Files:
         """Return the files that are named, also by patterns: those of a pattern in the order of their names.
 
         Parameters
         ----------
-        given : str or sequence of str
+        given : str, path or sequence of these
             Paths or patterns such as ``"in/*.parquet"``, also in object storage: ``"s3://bucket/in/*.parquet"``.
         skip_corrupt : bool, default False
             Whether to go on without files that cannot be read. They are counted.
@@ -108,7 +111,7 @@ class Files:
         """
         need_packages("tables", "pyarrow")
         disks, skipped, parts = [], [], []
-        paths = paths_in([given] if isinstance(given, str) else list(given))
+        paths = paths_in(_names(given))
         # Storage answers slowly, and many requests at once.
         with ThreadPoolExecutor(OPENED_AT_ONCE) as pool:
             opened = pool.map(_opened, paths) if any(map(is_address, paths)) else map(_opened, paths)
@@ -136,7 +139,7 @@ class Files:
         return f"row {row + 1:,} of {self.paths[file]}"
 
 
-def read(data: str | Sequence[str] | Dataset, columns: Sequence[str] | None = None) -> Dataset:
+def read(data: Named | Dataset, columns: Sequence[str] | None = None) -> Dataset:
     """Return a Ray dataset of the rows of files; a dataset is returned as it is.
 
     Rows of files have two columns more: ``FILE`` and ``ROW`` say which file a row is from, and which row of it. Cells
@@ -145,7 +148,7 @@ def read(data: str | Sequence[str] | Dataset, columns: Sequence[str] | None = No
 
     Parameters
     ----------
-    data : str, sequence of str or ray.data.Dataset
+    data : str, path, sequence of these or ray.data.Dataset
         Paths or patterns such as ``"in/*.parquet"`` of files with the same columns, or a dataset. They may be in object
         storage: ``"s3://bucket/in/*.parquet"``.
     columns : sequence of str, default None
@@ -193,7 +196,7 @@ def _reader(part: Part, like: DiskTable, columns: Sequence[str] | None) -> Calla
         import pyarrow as pa
 
         at = part.first
-        for batch, _ in part.open(like).batches(columns):
+        for batch, _ in part.open(like).sound_batches(columns):
             numbers = {
                 FILE: pa.array(np.full(len(batch), part.file, dtype=np.int32)),
                 ROW: pa.array(np.arange(at, at + len(batch))),
@@ -202,6 +205,19 @@ def _reader(part: Part, like: DiskTable, columns: Sequence[str] | None) -> Calla
             yield pa.table(dict(zip(batch.schema.names, batch.columns, strict=True)) | numbers)
 
     return rows
+
+
+def _names(given: Named) -> list[str]:
+    """Return the paths and patterns that were given as text."""
+    each = [given] if isinstance(given, str | os.PathLike) else given
+    if not isinstance(each, list | tuple) or not all(isinstance(path, str | os.PathLike) for path in each):
+        raise TypeError(
+            f"Rows must be paths, patterns or a Ray dataset, found {type(given).__name__}. Make a dataset of a table, "
+            "such as ray.data.from_pandas(table)."
+        )
+    if not each:
+        raise ValueError("There are no files. Name at least one, such as 'in/*.parquet'.")
+    return [os.fspath(path) for path in each]
 
 
 def _opened(path: str) -> tuple[DiskTable | UnreadableError, str | None]:
@@ -214,8 +230,8 @@ def _opened(path: str) -> tuple[DiskTable | UnreadableError, str | None]:
 
 
 def _parts(file: int, disk: DiskTable, part_rows: int, version: str | None) -> list[Part]:
-    """Return the parts of a file: only Parquet can be read from the middle."""
-    if disk.kind != "Parquet" or not disk.total:
+    """Return the parts of a file: only Parquet can be read from the middle, and says at once if it has no rows."""
+    if disk.kind != "Parquet" or disk.total is None:
         return [Part(file, disk.label, version=version)]
     size = batch_rows(len(disk.names))
     step = max(1, part_rows // size) * size

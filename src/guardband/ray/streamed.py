@@ -33,7 +33,7 @@ from guardband.ray.calibrating import calibrate_on
 from guardband.ray.cluster import workers
 from guardband.ray.gathered import noted, said_of_split
 from guardband.ray.learning_rows import LearningRows
-from guardband.ray.parallel import Plan, train_together
+from guardband.ray.parallel import Plan, shared_out, train_together
 from guardband.ray.pieces import Source, pieces_of
 from guardband.ray.streams import RowStream
 from guardband.ray.survey import Sample, Surveyed, count, sample, survey
@@ -84,8 +84,7 @@ def fit_streamed(
     found = survey(source, rows, counted, target, options.architecture.tabular, named, how.bins)
     some = sample(source, found)
     pieces = tuple(pieces_of(source))
-    size = min(workers(), len(pieces))
-    learned, left_out = _trained(found, some, options, params, pieces, size, checkpoints)
+    learned, left_out, size = _trained(found, some, options, params, pieces, checkpoints)
     method, learned = _with_score(options, learned, some, left_out)
     rule = method.rule(options.request)
     grouping = how.learn_from(rule, found.groups, by, counted.training) if found.groups else None
@@ -110,7 +109,8 @@ def fit_streamed(
     model.n_iter_ = max(learned.epochs)
     calibrating = replace(rows.reader, only=_Calibrates(rows))
     model = cast("IntervalRegressor", calibrate_on(model, source, calibrating))
-    said = f"{size} workers trained together. No process held all rows."
+    how_many = "One worker trained alone." if size == 1 else f"{size} workers trained together."
+    said = f"{how_many} No process held all rows."
     if together is None:
         said += f" {NOT_LOOKED}"
     elif not together.are_all:
@@ -159,10 +159,9 @@ def _trained(
     options: FitOptions,
     params: Mapping[str, Any],
     pieces: Sequence[Any],
-    size: int,
     checkpoints: str | None,
-) -> tuple[Learned, NDArray[np.intp] | None]:
-    """Return what processes learnt together, and which copy did not see each sampled row, if any did not."""
+) -> tuple[Learned, NDArray[np.intp] | None, int]:
+    """Return what processes learnt together, which copy did not see each sampled row, if any, and their number."""
     n, effort = found.n, options.effort_for(found.n)
     recipe, shape = options.recipe_for(n), options.architecture_for(n).for_table(found.encoder)
     seed = int(check_random_state(params.get("random_state")).randint(2**31 - 1))
@@ -193,9 +192,10 @@ def _trained(
         seeds=tuple(seeds),
     )
     stream = RowStream(found.part, found.encoder, found.target, tuple(pieces), folds, seed)
-    about = f"{hashlib.sha256(some.kept.tobytes()).hexdigest()} {sorted(params.items())} {size} {n}"
-    plan = Plan(job, stream, copies, max(1, math.ceil(train / (recipe.batch_size * parts))), stops, about)
-    trained = train_together(plan, size, checkpoints)
+    shares = shared_out(found.in_pieces, workers(), recipe.batch_size)
+    about = f"{hashlib.sha256(some.kept.tobytes()).hexdigest()} {sorted(params.items())} {shares} {n}"
+    plan = Plan(job, stream, shares, copies, max(1, math.ceil(train / (recipe.batch_size * parts))), stops, about)
+    trained = train_together(plan, checkpoints)
     if 0 in trained.epochs:
         raise ValueError("Training diverged: no epoch had a finite loss. Lower the learning rate.")
     stacked = stack(list(job.networks), torch.from_numpy(some.x[:2]).to(device))
@@ -214,7 +214,7 @@ def _trained(
         _dead(stacked, some, specs[0].head, device),
         choices=f"the epochs of {effort.copies} copies" if stops else "",
     )
-    return learned, np.where(fold < effort.copies, fold, -1) if stops else None
+    return learned, np.where(fold < effort.copies, fold, -1) if stops else None, len(shares)
 
 
 def _dead(stacked: Any, some: Sample, head: Any, device: torch.device) -> tuple[bool, ...]:

@@ -125,6 +125,8 @@ class Surveyed:
         The range of columns.
     left_out : int
         How many training rows have an absurd target.
+    in_pieces : tuple of int
+        How many rows of each piece train.
     groups : tuple of GroupValues
         What the columns that make groups hold.
     """
@@ -136,6 +138,7 @@ class Surveyed:
     reference: Reference
     seen: Seen
     left_out: int
+    in_pieces: tuple[int, ...]
     groups: tuple[GroupValues, ...] = ()
 
     @property
@@ -215,7 +218,8 @@ def survey(
     # Absurd targets are rare: all is learnt beside looking for them, and again without them if there are any. Only
     # groups are those of all training rows.
     of_groups = [(i, asks_values(names[i], kinds[i], bins=bins)) for i in map(names.index, groups)]
-    learnt = in_passes([*askings(), *of_target(), *of_groups, (work, asks_absurd())], _Passes(source, part))
+    passes = _Passes(source, part)
+    learnt = in_passes([*askings(), *of_target(), *of_groups, (work, asks_absurd())], passes)
     median, furthest = learnt.pop()
     values = tuple(learnt.pop() for _ in of_groups)[::-1]
     left_out = 0
@@ -244,6 +248,7 @@ def survey(
         Reference(tuple(each[1::3]), response),
         Seen(tuple(each[2::3])),
         left_out,
+        passes.in_pieces,
         values,
     )
 
@@ -298,7 +303,8 @@ class _Passes:
     def __init__(self, source: Source, part: TrainingPart) -> None:
         self._source, self._part = source, part
         masks = list(kept_of_pieces(source, _masked, part))
-        self.n = sum(own for own, _ in masks)
+        self.in_pieces = tuple(own for own, _ in masks)
+        self.n = sum(self.in_pieces)
         if not self.n:
             raise ValueError("No row trains, as their hashes say. Add rows, or lower calibration_size.")
         self._masks = [reference for _, reference in masks]

@@ -105,7 +105,7 @@ def _together(one: _Some | None, other: _Some) -> _Some:
 def _of_piece(rows: LearningRows, piece: Any) -> _Some | None:
     out: _Some | None = None
     for block in rows.blocks(piece):
-        labels = _labels(rows, block, piece)
+        labels = labels_of(rows, block, piece)
         kept = np.flatnonzero(~rows.split.calibrates(block.prints))
         if len(kept):
             own, prints = labels[kept], fingerprints(block.table.take(kept), block.y[kept])
@@ -113,8 +113,18 @@ def _of_piece(rows: LearningRows, piece: Any) -> _Some | None:
     return out
 
 
-def _labels(rows: LearningRows, block: Block, piece: Any) -> Prints:
-    """Return the label of each row of a block; a missing value is refused."""
+def labels_of(rows: LearningRows, block: Block, piece: Any) -> Prints:
+    """Return the label of each row of a block; a missing value is refused.
+
+    Parameters
+    ----------
+    rows : LearningRows
+        How they are split.
+    block : Block
+        The rows.
+    piece : Part or block
+        Where they are.
+    """
     known = {column.name: column for column in block.table.columns}
     try:
         return entities_of_columns([known[name] for name in rows.split.keys]).labels.view(np.uint64)

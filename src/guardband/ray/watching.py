@@ -25,7 +25,7 @@ from guardband.ray.cluster import Failed, Shared, connect, in_order, task, worke
 from guardband.ray.learning_rows import kinds_in
 from guardband.ray.pieces import Reader, names_of, pieces_of, source_of
 from guardband.ray.scoring import kinds_of_any
-from guardband.ray.sources import Files
+from guardband.ray.sources import Files, Named
 from guardband.words import listed
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class Bringer:
 
 def update(
     monitor: Monitor,
-    data: str | Sequence[str] | Files | Dataset,
+    data: Named | Files | Dataset,
     *,
     target: str,
     key: str | None = None,
@@ -123,7 +123,7 @@ def update(
     ----------
     monitor : Monitor
         The monitor of a model of tables. It changes.
-    data : str, sequence of str or ray.data.Dataset
+    data : str, path, sequence of these or ray.data.Dataset
         Paths or patterns of rows that are new to the model, or a dataset.
     target : str
         The column of true values.
