@@ -24,7 +24,7 @@ def test_batches_and_patience_suit_the_rows():
     options = FitOptions.of(gb.IntervalRegressor().get_params())
     recipes = [options.recipe_for(n) for n in (100, 2000, 10_000, 1_000_000)]
     assert [recipe.batch_size for recipe in recipes] == [32, 64, 256, 256]
-    assert [recipe.patience for recipe in recipes] == [67, 8, 8, 4]
+    assert [recipe.patience for recipe in recipes] == [67, 8, 6, 4]
     given = FitOptions.of(gb.IntervalRegressor(batch_size=10, patience=3).get_params()).recipe_for(100)
     assert (given.batch_size, given.patience) == (10, 3)
 

@@ -61,7 +61,7 @@ MORE_COPIES = 16
 """How many copies the default has with more rows: Muon needs half of the epochs, which leaves the time for them."""
 LARGEST_BATCH, SMALLEST_BATCH, BATCHES = 256, 32, 32
 FEWEST_STEPS, MOST_STEPS = 200, 4000
-FEWEST_EPOCHS = 8
+FEWEST_EPOCHS, FEWEST_WITH_MUON = 8, 4
 """A copy goes on for so many epochs beyond its best one, but for no fewer and, if that is more than two epochs, no more
 than so many steps."""
 OF_TARGET = ("target_transform", "y_min", "y_max", "integer")
@@ -103,12 +103,13 @@ class FitOptions:
     def recipe_for(self, n: int) -> Recipe:
         """Return the recipe for so many rows, with a batch size and a patience that suit them if they are not given."""
         batch_size, patience = self.batch_size, self.patience
+        muon = MUON if self.suits_muon and n >= FEW_ROWS else 0.0
         if batch_size is None:
             batch_size = min(LARGEST_BATCH, max(SMALLEST_BATCH, 2 ** round(math.log2(n / BATCHES))))
         if patience is None:
             steps = min(LONGEST_EPOCH, max(1, n // batch_size))
-            patience = max(2, min(FEWEST_EPOCHS, math.ceil(MOST_STEPS / steps)), math.ceil(FEWEST_STEPS / steps))
-        muon = MUON if self.suits_muon and n >= FEW_ROWS else 0.0
+            fewest = FEWEST_WITH_MUON if muon else FEWEST_EPOCHS
+            patience = max(2, min(fewest, math.ceil(MOST_STEPS / steps)), math.ceil(FEWEST_STEPS / steps))
         return replace(self.recipe, batch_size=batch_size, patience=patience, muon=muon)
 
     def for_targets(self, names: Sequence[str]) -> FitOptions:
