@@ -30,13 +30,22 @@ FIRST_SPLIT = 100
 Patch = Callable[[], Any]
 VARIANTS: dict[str, tuple[dict[str, Any], list[Patch]]] = {
     "all of it": ({}, []),
+    "Adam in place of Muon": ({}, [lambda: patch.object(options, "MUON", 0.0)]),
+    "as before Muon: Adam, 256 units, eight copies": (
+        {},
+        [
+            lambda: patch.multiple(options, MUON=0.0, MORE_COPIES=8),
+            lambda: patch.dict(options.NETWORKS["tabular"], hidden=(256, 256, 256)),
+            lambda: patch.dict(options.FOR_FEW_ROWS, hidden=(128, 128, 128)),
+        ],
+    ),
     "no embeddings of numbers": ({}, [lambda: patch.object(tabular, "MOST_WAVES", 0)]),
-    "numbers not drawn in": ({}, [lambda: patch.object(RobustCode, "encode", NumberCode.encode)]),
+    "extreme numbers not compressed": ({}, [lambda: patch.object(RobustCode, "encode", NumberCode.encode)]),
     "scales of inputs not learnt faster": ({}, [lambda: patch.object(tabular, "FASTER", 0.0)]),
     "parameters not averaged": ({}, [lambda: patch.object(options, "AVERAGING", 0.0)]),
-    "four copies": ({}, [lambda: patch.dict(options.COPIES, default=4)]),
-    "one layer": ({"hidden": (256,)}, []),
-    "dropout .1": ({"dropout": 0.1}, []),
+    "four copies": ({}, [lambda: patch.multiple(options, MORE_COPIES=4, COPIES=options.COPIES | {"default": 4})]),
+    "one layer": ({"hidden": (128,)}, []),
+    "dropout 0.1": ({"dropout": 0.1}, []),
     "batches of 256 for all": ({"batch_size": 256}, []),
     "no early stopping, 100 epochs": ({"epochs": 100}, []),
     'network="plain"': ({"network": "plain"}, []),
