@@ -413,7 +413,7 @@ def outcome_of(work):
         return "raw", f"{type(error).__name__}: {error}"
     except (ValueError, TypeError, OSError) as error:
         words = str(error)
-        own = type(error).__name__ in ("ValueError", "TypeError", "FileNotFoundError", "UnreadableError")
+        own = type(error).__name__ in ("ValueError", "TypeError", "FileNotFoundError", "UnreadableError", "NoRowsError")
         fine = own and words.endswith(".") and "\n" not in words
         return "refused" if fine else "raw", f"{type(error).__name__}: {words}"
     except BaseException as error:

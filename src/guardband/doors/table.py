@@ -170,8 +170,9 @@ class IntervalRegressor(PromiseBelowDiagram, TableModel, RegressorMixin, BaseEst
         paper. A function takes the number of columns and returns a module of your own that ends in
         ``gb.nn.TripleHead``; it gets the columns as numbers and the target standardised.
     preset : {"fast", "default", "best"} or float, default "default"
-        How much work "tabular" does: 2 small copies, 8 copies or 24. A number is a time limit for ``fit`` in seconds:
-        training ends in time for calibration. Use "fast" to try things out, "best" for the narrowest intervals.
+        How much work "tabular" does: 2 small copies, 8 copies (16 from 4,000 training rows on), or 24. A number is a
+        time limit for ``fit`` in seconds: training ends in time for calibration. Use "fast" to try things out, "best"
+        for the narrowest intervals.
     hidden : sequence of int, default None
         The widths of the hidden layers. None chooses them by network and number of rows.
     activation : {"relu", "gelu", "silu", "mish", "elu", "tanh"}, default None
