@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -20,7 +21,7 @@ import pandas as pd
 
 import guardband as gb
 from guardband.data.codes import NumberCode, RobustCode
-from guardband.learning import options
+from guardband.learning import options, presets
 from guardband.nn import tabular
 
 sys.path.insert(0, str(Path(__file__).parent / "sharpness"))
@@ -28,22 +29,30 @@ from tables import NAMES, split, table
 
 FIRST_SPLIT = 100
 Patch = Callable[[], Any]
+
+
+def changed(every: dict[str, presets.Preset], **given: Any) -> Any:
+    """Return what changes the default among presets."""
+    return patch.dict(every, default=replace(every["default"], **given))
+
+
+def with_muon(**given: Any) -> Any:
+    """Return what changes the default for tables that Muon learns."""
+    return changed(presets.WITH_MUON, **given)
+
+
 VARIANTS: dict[str, tuple[dict[str, Any], list[Patch]]] = {
     "all of it": ({}, []),
-    "Adam in place of Muon": ({}, [lambda: patch.object(options, "MUON", 0.0)]),
-    "as before Muon: Adam, 256 units, eight copies": (
+    "Adam in place of Muon": ({}, [lambda: with_muon(muon=0.0)]),
+    "without Muon: Adam, 256 units, eight copies": (
         {},
-        [
-            lambda: patch.multiple(options, MUON=0.0, MORE_COPIES=8),
-            lambda: patch.dict(options.NETWORKS["tabular"], hidden=(256, 256, 256)),
-            lambda: patch.dict(options.FOR_FEW_ROWS, hidden=(128, 128, 128)),
-        ],
+        [lambda: patch.object(presets, "WITH_MUON", presets.WITH_ADAM)],
     ),
     "no embeddings of numbers": ({}, [lambda: patch.object(tabular, "MOST_WAVES", 0)]),
     "extreme numbers not compressed": ({}, [lambda: patch.object(RobustCode, "encode", NumberCode.encode)]),
     "scales of inputs not learnt faster": ({}, [lambda: patch.object(tabular, "FASTER", 0.0)]),
     "parameters not averaged": ({}, [lambda: patch.object(options, "AVERAGING", 0.0)]),
-    "four copies": ({}, [lambda: patch.multiple(options, MORE_COPIES=4, COPIES=options.COPIES | {"default": 4})]),
+    "four copies": ({}, [lambda: with_muon(copies=4), lambda: changed(presets.FOR_FEW_ROWS, copies=4)]),
     "one layer": ({"hidden": (128,)}, []),
     "dropout 0.1": ({"dropout": 0.1}, []),
     "batches of 256 for all": ({"batch_size": 256}, []),

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from guardband.learning.options import COPIES
+from guardband.learning.presets import FOR_FEW_ROWS, WITH_MUON
 
 ROOT = Path(__file__).parent.parent
 QUICKSTART = ROOT / "docs" / "quickstart.md"
@@ -129,6 +129,10 @@ def test_links_between_pages_lead_somewhere():
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
-@pytest.mark.parametrize(("page", "words"), [("choosing.md", "{} copies"), ("tables.md", "{}")])
-def test_pages_tell_how_many_copies_best_has(page, words):
-    assert f'| `"best"` | {words.format(COPIES["best"])} |' in (ROOT / "docs" / page).read_text()
+@pytest.mark.parametrize("page", ["choosing.md", "tables.md"])
+def test_pages_tell_how_many_copies_presets_have(page):
+    text = (ROOT / "docs" / page).read_text()
+    for name, few in FOR_FEW_ROWS.items():
+        many = WITH_MUON[name]
+        words = f"{few.copies}" if few.copies == many.copies else f"{few.copies}, or {many.copies} with Muon"
+        assert f'| `"{name}"` | {words} |' in text

@@ -20,7 +20,8 @@ ROOT = Path(__file__).parent.parent.parent
 EXTRAS = ("tables", "plots", "sign")
 TOLD = ("torch", "numpy", "scipy", "scikit-learn", "pandas", "polars", "pyarrow", "safetensors", "msgspec", "narwhals")
 TESTS = (
-    *("tests/bands", "tests/calibration", "tests/methods", "tests/nn", "tests/test_planning.py"),
+    *("tests/bands", "tests/calibration", "tests/methods", "tests/nn", "tests/training", "tests/learning"),
+    *("tests/monitor", "tests/audit", "tests/report", "tests/test_planning.py"),
     *("tests/doors/test_model_file.py", "tests/doors/test_signature.py", "tests/doors/test_signed_file.py"),
     *("tests/data/test_table.py", "tests/data/test_disk.py", "tests/data/test_codes.py"),
     *("tests/cli/test_predict.py", "tests/cli/test_audit.py", "tests/cli/test_sign.py"),

@@ -20,32 +20,43 @@ def test_other_presets_are_refused(preset):
         gb.IntervalRegressor(preset=preset).fit(X, Y)
 
 
-def test_batches_and_patience_suit_the_rows():
-    options = FitOptions.of(gb.IntervalRegressor().get_params())
-    recipes = [options.recipe_for(n) for n in (100, 2000, 10_000, 1_000_000)]
-    assert [recipe.batch_size for recipe in recipes] == [32, 64, 256, 256]
-    assert [recipe.patience for recipe in recipes] == [67, 8, 6, 4]
-    given = FitOptions.of(gb.IntervalRegressor(batch_size=10, patience=3).get_params()).recipe_for(100)
-    assert (given.batch_size, given.patience) == (10, 3)
-
-
 def of(**given):
     return FitOptions.of(gb.IntervalRegressor(**given).get_params())
 
 
-def test_muon_and_more_copies_are_for_many_rows():
-    few, many = (of().recipe_for(n).muon for n in (3999, 4000))
-    assert few == 0 < many
-    assert [of().effort_for(n).copies for n in (3999, 4000)] == [8, 16]
-    assert [of(preset=20).effort_for(n).copies for n in (3999, 4000)] == [8, 16]
-    assert {of(preset="best").effort_for(n).copies for n in (100, 10**6)} == {24}
-    assert of(preset="best").recipe_for(10**6).muon == many
+def recipe_for(n, long_tail=False, **given):
+    return of(**given).training_for(n, long_tail=long_tail)[1]
+
+
+def copies_for(n, long_tail=False, **given):
+    return of(**given).training_for(n, long_tail=long_tail)[2].copies
+
+
+def test_batches_and_patience_suit_the_rows():
+    recipes = [recipe_for(n) for n in (100, 2000, 10_000, 1_000_000)]
+    assert [recipe.batch_size for recipe in recipes] == [32, 64, 256, 256]
+    assert [recipe.patience for recipe in recipes] == [67, 8, 6, 4]
+    given = recipe_for(100, batch_size=10, patience=3)
+    assert (given.batch_size, given.patience) == (10, 3)
+
+
+@pytest.mark.parametrize(("preset", "few", "many"), [("fast", 2, 3), ("default", 8, 16), (20, 8, 16), ("best", 24, 24)])
+def test_muon_and_more_copies_are_for_many_rows(preset, few, many):
+    assert recipe_for(3999, preset=preset).muon == 0 < recipe_for(4000, preset=preset).muon
+    assert [copies_for(n, preset=preset) for n in (3999, 4000)] == [few, many]
+
+
+@pytest.mark.parametrize("preset", ["fast", "default", "best"])
+def test_a_target_with_a_long_tail_is_learnt_by_adam(preset):
+    shape, recipe, effort = of(preset=preset).training_for(10**6, long_tail=True)
+    with_decay = of(preset=preset, weight_decay=0.1).training_for(10**6)
+    assert (recipe.muon, shape, effort) == (0, with_decay[0], with_decay[2])
+    assert effort.copies == copies_for(1, preset=preset)
 
 
 @pytest.mark.parametrize(
     "given",
     [
-        {"preset": "fast"},
         {"network": "plain"},
         {"method": "conf-fw"},
         {"power": 2},
@@ -54,14 +65,20 @@ def test_muon_and_more_copies_are_for_many_rows():
     ],
 )
 def test_muon_and_more_copies_are_for_quantiles_without_decay_alone(given):
-    assert of(**given).recipe_for(10**6).muon == 0
-    assert of(**given).effort_for(10**6) == of(**given).effort_for(1)
+    assert recipe_for(10**6, **given).muon == 0
+    assert copies_for(10**6, **given) == copies_for(1, **given)
+
+
+def test_what_is_given_counts_with_every_number_of_rows():
+    given = {"hidden": (30,), "dropout": 0.2, "learning_rate": 0.01}
+    for n, long_tail in ((1, False), (10**6, False), (10**6, True)):
+        shape, recipe, _ = of(**given).training_for(n, long_tail=long_tail)
+        assert (shape.hidden, shape.dropout, recipe.learning_rate) == tuple(given.values())
 
 
 def test_folds_of_a_table_share_their_copies_whatever_the_rows():
-    own = of(calibration="cv+")
-    assert own.recipe_for(10**6).muon > 0
-    assert own.effort_for(10**6) == own.effort_for(1)
+    assert recipe_for(10**6, calibration="cv+").muon > 0
+    assert copies_for(10**6, calibration="cv+") == copies_for(1, calibration="cv+")
 
 
 @pytest.mark.parametrize("preset", ["fast", "best", 10])

@@ -133,6 +133,11 @@ class Target:
         work = self.to_work(y)
         return np.stack([scale.forward(work) for scale in self.scales])
 
+    @property
+    def has_long_tail(self) -> bool:
+        """Whether some copies learn it on a logarithmic scale."""
+        return any(scale.unit is not None for scale in self.scales)
+
     # ----------------------------------------------------------------------------------- prediction
 
     def of_turn(self, turn: int) -> Target:

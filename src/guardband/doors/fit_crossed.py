@@ -105,7 +105,8 @@ def _learnt(
     does not train: then the networks of one fold have fewer rows.
     """
     count = n - n // len(sets)  # not how many rows of a fold can train: that depends on its targets
-    base, recipe = options.architecture_for(count), options.recipe_for(count)
+    long_tail = any(own.target.has_long_tail for own in sets)
+    base, recipe, effort = options.training_for(count, long_tail=long_tail)
     trial = Trial(options, base, recipe, progress)
     sets = [trial.better(own, deadline.share(1 / len(sets))) for own in sets]
     shapes = [(base.for_table(own.encoder), *own.x.shape) for own in sets]
@@ -118,7 +119,7 @@ def _learnt(
             options.specs,
             shape[0],
             recipe,
-            options.effort,
+            effort,
             device=options.device,
             progress=progress,
             deadline=deadline.share(1 / (len(different) - i)),

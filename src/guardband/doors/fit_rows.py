@@ -108,18 +108,19 @@ def _trained(
     known_to_belong = belonging.split_by is not None or (given.entities is not None and given.entities.rule is None)
     with FitProgress(params["verbose"], deadline.left) as progress:
         training = TrainingSet.of(given, d1, seed, options.architecture, target, keys, not known_to_belong)
-        shape, recipe = options.architecture_for(training.n), options.recipe_for(training.n)
+        n, long_tail = training.n, training.rows.target.has_long_tail
+        shape, recipe, effort = options.training_for(n, long_tail=long_tail)
         rows = Trial(options, shape, recipe, progress).better(training.rows, deadline)
         (learned,) = learn(
             [rows],
             options.specs,
             shape.for_table(rows.encoder),
             recipe,
-            options.effort_for(training.n),
+            effort,
             device=options.device,
             progress=progress,
             deadline=deadline,
-            predicted_later=(1 + options.distribution) * len(d2) + _left_out_later(options, by, training.n),
+            predicted_later=(1 + options.distribution) * len(d2) + _left_out_later(options, by, n, effort.copies),
             trainer=trainer,
         )
         rows = rows.as_new(learned.left_out)  # from here on they are only predicted
@@ -207,9 +208,8 @@ def _search(
     return search_groups(rule, own.table, scores, n, belonging.keys)
 
 
-def _left_out_later(options: FitOptions, groups: Any, n: int) -> int:
+def _left_out_later(options: FitOptions, groups: Any, n: int, copies: int) -> int:
     """Return how many rows take as long by all copies as what is predicted of n training rows, each by one copy."""
-    copies = options.effort_for(n).copies
     left_out = min(n, copies * MOST_HELD_OUT)
     every = bool(groups == AUTO) + options.distribution
     some = min(n, MOST_ERRORS) + options.chooses_score * min(left_out, MOST_TO_CHOOSE)

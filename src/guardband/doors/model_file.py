@@ -436,7 +436,7 @@ def _learned(
     shape = {"hidden": tuple(entries["hidden"]), "dropout": entries["dropout"]}
     architecture = replace(options.architecture, **shape).for_table(encoder)
     copies, in_features = len(epochs) // len(heads), entries["in_features"]
-    if len(epochs) % len(heads) or copies not in (options.effort.copies, options.more_copies):
+    if len(epochs) % len(heads) or copies not in options.possible_copies():
         raise ValueError("it holds other networks than its arguments ask for")
     if architecture.builder is None:
         check_size([in_features, *architecture.hidden, heads[0].columns], weights, len(epochs))

@@ -170,15 +170,15 @@ class IntervalRegressor(PromiseBelowDiagram, TableModel, RegressorMixin, BaseEst
         paper. A function takes the number of columns and returns a module of your own that ends in
         ``gb.nn.TripleHead``; it gets the columns as numbers and the target standardised.
     preset : {"fast", "default", "best"} or float, default "default"
-        How much work "tabular" does: 2 small copies, 8 copies (16 from 4,000 training rows on), or 24. A number is a
-        time limit for ``fit`` in seconds: training ends in time for calibration. Use "fast" to try things out, "best"
-        for the narrowest intervals.
+        How much work "tabular" does: 2 or 3 small copies of the network, 8 or 16 copies, or 24. A number is a time
+        limit for ``fit`` in seconds: training ends in time for calibration. Use "fast" to try things out, "best" for
+        the narrowest intervals.
     hidden : sequence of int, default None
         The widths of the hidden layers. None chooses them by network and number of rows.
     activation : {"relu", "gelu", "silu", "mish", "elu", "tanh"}, default None
         The activation after each hidden layer. None means "silu" for "tabular" and "relu" otherwise.
     dropout : float, default None
-        The share of hidden units that are dropped in training. None means 0, or 0.03 for small networks of "tabular".
+        The share of hidden units that are dropped in training. None means 0, or 0.03 for "tabular" if rows are few.
         Raise it if the network overfits.
     ordering : {"softplus", "relu"}, default None
         How lower bound, prediction and upper bound are kept in order. None means "softplus", and "relu" for "paper".
@@ -197,8 +197,8 @@ class IntervalRegressor(PromiseBelowDiagram, TableModel, RegressorMixin, BaseEst
     batch_size : int, default None
         How many rows make one training step. None chooses by the number of rows.
     learning_rate : float, default None
-        The step size of the optimiser. None means 0.003 for "tabular" (0.005 with "fast"), and 0.01 otherwise. Lower it
-        if training diverges.
+        The step size of the optimiser. None means 0.003 or 0.005 for "tabular", by rows and preset, and 0.01 otherwise.
+        Lower it if training diverges.
     weight_decay : float, default None
         How strongly large weights are penalised. None means 0.001 for "plain" and 0 otherwise. Raise it if the network
         overfits.

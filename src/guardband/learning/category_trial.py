@@ -52,7 +52,8 @@ class Trial:
     def _score(self, rows: TrainingRows, deadline: Deadline) -> float:
         """Return the interval score to expect of all copies, if they learn the target as it is."""
         options, (spec,), (plain, *_) = self.options, self.options.specs, rows.target.scales
-        effort, copies = options.effort, options.effort_for(len(rows.x)).copies
+        effort, n = options.effort, len(rows.x)
+        copies = options.training_for(n, long_tail=rows.target.has_long_tail)[2].copies
         rows = replace(rows, target=replace(rows.target, scales=(plain,)), y=rows.y[:1])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what is wrong is said of the copies that are kept

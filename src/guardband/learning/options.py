@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from itertools import product
 from numbers import Integral
 from typing import Any
 
@@ -18,6 +19,7 @@ from guardband.learning.architecture import Architecture
 from guardband.learning.choice import AUTO, SCORES
 from guardband.learning.effort import LONGEST_EPOCH, Effort
 from guardband.learning.placed import with_levels
+from guardband.learning.presets import FEW_ROWS, WITH_ADAM, presets_for
 from guardband.learning.several import Targets, check_targets, refuse_options
 from guardband.methods.method import Method, NetworkSpec, Request
 from guardband.methods.registry import method_named
@@ -36,29 +38,17 @@ FULLY_CONNECTED: dict[str, Any] = {
 }
 NETWORKS: dict[str, dict[str, Any]] = {
     "tabular": {
-        "hidden": (128, 128, 128),
         "activation": "silu",
-        "dropout": 0.0,
         "ordering": "softplus",
         "epochs": "early",
-        "learning_rate": 0.003,
         "weight_decay": 0.0,
     },
     "plain": FULLY_CONNECTED | {"ordering": "softplus", "weight_decay": 1e-3, "epochs": "early"},
     "paper": FULLY_CONNECTED | {"ordering": "relu", "weight_decay": 0.0, "epochs": "cv"},
 }
-"""What the arguments of each network are unless they are given; the one for tables suits some to the rows."""
+"""What the arguments of each network are unless they are given; presets have more for the one for tables."""
 AVERAGING = 2.0
 """Over how many epochs the parameters of the network for tables are averaged."""
-COPIES = {"fast": 2, "default": 8, "best": 24}
-FAST: dict[str, Any] = {"hidden": (128, 128), "dropout": 0.03, "learning_rate": 0.005}
-FEW_ROWS = 4000
-FOR_FEW_ROWS: dict[str, Any] = {"dropout": 0.03}
-"""What is otherwise with fewer rows to train on."""
-MUON = 20 / 3
-"""With more, Muon trains the matrices between hidden units, at so many times the learning rate."""
-MORE_COPIES = 16
-"""How many copies the default has with more rows: Muon needs half of the epochs, which leaves the time for them."""
 LARGEST_BATCH, SMALLEST_BATCH, BATCHES = 256, 32, 32
 FEWEST_STEPS, MOST_STEPS = 200, 4000
 FEWEST_EPOCHS, FEWEST_WITH_MUON = 8, 4
@@ -82,35 +72,52 @@ class FitOptions:
     batch_size: int | None
     patience: int | None
     chooses_score: bool
-    for_few_rows: Mapping[str, Any]
+    preset: str | None
+    """The preset of the network for tables, None for others."""
+    given: frozenset[str]
+    """What of the preset arguments replace."""
     suits_muon: bool
     """Whether Muon may train the networks, if there are rows enough."""
-    more_copies: int
     distribution: bool = False
     targets: Targets | None = None
     given_target: tuple[Any, ...] = ()
     names: tuple[str, ...] = ()
     """The names of the targets, once they are known, if there are several."""
 
-    def architecture_for(self, n: int) -> Architecture:
-        """Return the architecture for so many rows."""
-        return replace(self.architecture, **self.for_few_rows) if n < FEW_ROWS else self.architecture
+    def training_for(self, n: int, *, long_tail: bool = False) -> tuple[Architecture, Recipe, Effort]:
+        """Return what suits n rows, and a target with a long tail or without: the network, and how it is trained.
 
-    def effort_for(self, n: int) -> Effort:
-        """Return the effort for so many rows."""
-        return replace(self.effort, copies=self.more_copies) if n >= FEW_ROWS else self.effort
+        Muon learns targets with a long tail badly. Batches and patience follow from the rows if they are not given.
+        """
+        own: dict[str, Any] = {}
+        if self.preset is not None:
+            preset = asdict(presets_for(n, self.suits_muon and not long_tail)[self.preset])
+            own = {name: value for name, value in preset.items() if name not in self.given}
+        shape = {name: own[name] for name in ("hidden", "dropout") if name in own}
+        steps = {name: own[name] for name in ("learning_rate", "muon") if name in own}
+        # the folds of a table share its copies, whatever the rows are
+        copies = own.get("copies", self.effort.copies) if self.effort.folds == 1 else self.effort.copies
+        recipe = replace(self.recipe, batch_size=self._batch_size(n), **steps)
+        patience = self._patience(n // recipe.batch_size, FEWEST_WITH_MUON if recipe.muon else FEWEST_EPOCHS)
+        return (
+            replace(self.architecture, **shape),
+            replace(recipe, patience=patience),
+            replace(self.effort, copies=copies),
+        )
 
-    def recipe_for(self, n: int) -> Recipe:
-        """Return the recipe for so many rows, with a batch size and a patience that suit them if they are not given."""
-        batch_size, patience = self.batch_size, self.patience
-        muon = MUON if self.suits_muon and n >= FEW_ROWS else 0.0
-        if batch_size is None:
-            batch_size = min(LARGEST_BATCH, max(SMALLEST_BATCH, 2 ** round(math.log2(n / BATCHES))))
-        if patience is None:
-            steps = min(LONGEST_EPOCH, max(1, n // batch_size))
-            fewest = FEWEST_WITH_MUON if muon else FEWEST_EPOCHS
-            patience = max(2, min(fewest, math.ceil(MOST_STEPS / steps)), math.ceil(FEWEST_STEPS / steps))
-        return replace(self.recipe, batch_size=batch_size, patience=patience, muon=muon)
+    def possible_copies(self) -> set[int]:
+        """Return how many copies there may be, whatever the rows are."""
+        ways = product((1, FEW_ROWS), (False, True))
+        return {self.training_for(n, long_tail=long_tail)[2].copies for n, long_tail in ways}
+
+    def _batch_size(self, n: int) -> int:
+        suited = min(LARGEST_BATCH, max(SMALLEST_BATCH, 2 ** round(math.log2(n / BATCHES))))
+        return suited if self.batch_size is None else self.batch_size
+
+    def _patience(self, steps: int, fewest: int) -> int:
+        steps = min(LONGEST_EPOCH, max(1, steps))
+        suited = max(2, min(fewest, math.ceil(MOST_STEPS / steps)), math.ceil(FEWEST_STEPS / steps))
+        return suited if self.patience is None else self.patience
 
     def for_targets(self, names: Sequence[str]) -> FitOptions:
         """Return the options for several targets of these names; what was given for each of others is refused."""
@@ -154,8 +161,8 @@ class FitOptions:
             raise ValueError('patience works with epochs="early" or "cv". Remove it, or the number of epochs.')
         check_kind(params["calibration"])
         default, given_decay = _defaults(network, params["preset"]), params["weight_decay"]
-        suits = network == "tabular" and params["preset"] != "fast"
-        for_few_rows = {name: value for name, value in FOR_FEW_ROWS.items() if suits and params[name] is None}
+        preset = _preset_name(params["preset"]) if network == "tabular" else None
+        given = frozenset(name for name in ("hidden", "dropout", "learning_rate") if params[name] is not None)
         params = {name: default.get(name) if value is None else value for name, value in params.items()}
         chooses_score = isinstance(params["method"], str) and params["method"] == AUTO
         method = method_named(SCORES[0] if chooses_score else params["method"])
@@ -215,9 +222,9 @@ class FitOptions:
             batch_size=params["batch_size"],
             patience=params["patience"],
             chooses_score=chooses_score,
-            for_few_rows=for_few_rows,
+            preset=preset,
+            given=given,
             suits_muon=False,
-            more_copies=0,
             distribution=bool(params.get("distribution", False)),
             targets=params.get("targets"),
             given_target=tuple(params[name] for name in OF_TARGET),
@@ -236,14 +243,11 @@ class FitOptions:
             )
         # by cross-validation no rows are left that did not see a choice: the first score stays
         chooses_score &= nests and options.recipe.epochs == "early" and params["calibration"] == "split"
-        suits_muon = suits and nests and not any(options.recipe.decays())
-        has_more = suits_muon and params["preset"] != "best" and params["calibration"] == "split"
         return replace(
             options,
             target=replace(options.target, quantiles=nests),
             chooses_score=chooses_score,
-            suits_muon=suits_muon,
-            more_copies=MORE_COPIES if has_more else options.effort.copies,
+            suits_muon=nests and not any(options.recipe.decays()),
         )
 
 
@@ -260,19 +264,25 @@ def resolve_device(name: str) -> torch.device:
     return device
 
 
+def _preset_name(preset: Any) -> str:
+    """Return the preset's name; a time limit has the copies of the default."""
+    seconds = isinstance(preset, int | float) and not isinstance(preset, bool) and 0 < preset < math.inf
+    if not seconds and not (isinstance(preset, str) and preset in WITH_ADAM):
+        words = ", ".join(f'"{name}"' for name in WITH_ADAM)
+        raise ValueError(f"preset must be {words} or a number of seconds, found {preset!r}.")
+    return "default" if seconds else preset
+
+
 def _effort(preset: Any, network: Any, is_crossed: bool, folds: Any) -> Effort:
     """Return how much to train: a preset is for the network for tables, the others are trained once."""
     if isinstance(folds, bool) or not isinstance(folds, Integral) or folds < FEWEST_FOLDS:
         raise ValueError(f"folds must be a whole number of at least {FEWEST_FOLDS}, found {folds!r}.")
-    seconds = isinstance(preset, int | float) and not isinstance(preset, bool) and 0 < preset < math.inf
-    if not seconds and not (isinstance(preset, str) and preset in COPIES):
-        words = ", ".join(f'"{name}"' for name in COPIES)
-        raise ValueError(f"preset must be {words} or a number of seconds, found {preset!r}.")
+    name = _preset_name(preset)
     if network != "tabular":
         if preset != "default":
             raise ValueError(f'preset works with network="tabular" only. Remove preset={preset!r}.')
         return Effort()
-    effort = Effort(COPIES["default"], float(preset)) if seconds else Effort(COPIES[preset])
+    effort = Effort(WITH_ADAM[name].copies, math.inf if name == preset else float(preset))
     return effort.crossed(int(folds)) if is_crossed else effort
 
 
@@ -284,7 +294,10 @@ def _defaults(network: Any, preset: Any) -> dict[str, Any]:
             f"network must be one of {', '.join(NETWORKS)}, or a function of the number of columns that builds a "
             f"module, found {network!r}."
         )
-    return NETWORKS[network] | (FAST if network == "tabular" and preset == "fast" else {})
+    if network != "tabular":
+        return NETWORKS[network]
+    own = WITH_ADAM[_preset_name(preset)]
+    return NETWORKS[network] | {name: getattr(own, name) for name in ("hidden", "dropout", "learning_rate")}
 
 
 def _widths(hidden: Any) -> tuple[int, ...]:

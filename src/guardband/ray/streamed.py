@@ -162,8 +162,9 @@ def _trained(
     checkpoints: str | None,
 ) -> tuple[Learned, NDArray[np.intp] | None, int]:
     """Return what processes learnt together, which copy did not see each sampled row, if any, and their number."""
-    n, effort = found.n, options.effort_for(found.n)
-    recipe, shape = options.recipe_for(n), options.architecture_for(n).for_table(found.encoder)
+    n = found.n
+    base, recipe, effort = options.training_for(n, long_tail=found.target.has_long_tail)
+    shape = base.for_table(found.encoder)
     seed = int(check_random_state(params.get("random_state")).randint(2**31 - 1))
     members = [(copy, spec) for copy in range(effort.copies) for spec in options.specs]
     copies, specs = tuple(copy for copy, _ in members), [spec for _, spec in members]
