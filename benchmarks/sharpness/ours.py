@@ -1,6 +1,8 @@
 """One of guardband's presets on one split, as ``peers.py`` does it for the others.
 
-python ours.py PRESET FOLDER DEVICE
+python ours.py PRESET FOLDER DEVICE [independent]
+
+With ``independent``, rows that repeat others count as independent, as they do for the other methods.
 """
 
 from __future__ import annotations
@@ -17,10 +19,11 @@ from guardband import IntervalRegressor
 
 def main() -> None:
     """Run the preset that the command line names."""
-    preset, folder, device = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
+    preset, folder, device, *independent = sys.argv[1], Path(sys.argv[2]), *sys.argv[3:]
     d1, d2, d3 = (pd.read_parquet(folder / f"{part}.parquet") for part in ("d1", "d2", "d3"))
+    given = {"split_by": []} if independent else {}
     started = time.perf_counter()
-    model = IntervalRegressor(preset=preset, calibration_size=None, device=device, random_state=0)
+    model = IntervalRegressor(preset=preset, calibration_size=None, device=device, random_state=0, **given)
     model.fit(d1.iloc[:, :-1], d1.iloc[:, -1]).calibrate(d2.iloc[:, :-1], d2.iloc[:, -1])
     fitted = time.perf_counter()
     bands = model.predict_interval(d3.iloc[:, :-1])

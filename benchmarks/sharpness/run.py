@@ -2,7 +2,7 @@
 
 python benchmarks/sharpness/run.py -o FOLDER [--tables bike house] [--methods catboost guardband-default]
     [--repetitions 10] [--environments FOLDER] [--file TABLE.csv --target COLUMN]
-    [--jobs 1] [--threads 2] [--device cpu]
+    [--jobs 1] [--threads 2] [--device cpu] [--independent-rows]
 
 Every cell is one method on one split in a process of its own; a run that was stopped goes on where it stopped. Peers
 run in environments of their own, made by environments.sh. Several jobs at a time have cores of their own, as many each
@@ -94,6 +94,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--environments", type=Path, default=HERE / "environments")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--independent-rows", action="store_true", help="take repeated rows for independent ones")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="where networks train")
     asked = parser.parse_args()
     if (asked.file is None) != (asked.target is None):
@@ -111,9 +112,10 @@ def run_cell(
         for part, rows in zip(("d1", "d2", "d3"), parts, strict=True):
             x.iloc[rows].assign(**{"the response": y[rows]}).to_parquet(Path(folder) / f"{part}.parquet", index=False)
         own = cores.get()
+        independent = ["independent"] if asked.independent_rows and method in OURS else []
         try:
             subprocess.run(
-                [*own, *command(method, asked.environments), folder, asked.device],
+                [*own, *command(method, asked.environments), folder, asked.device, *independent],
                 check=True,
                 env=os.environ | {"OMP_NUM_THREADS": str(asked.threads)},
                 stdout=subprocess.DEVNULL,
