@@ -32,7 +32,7 @@ from guardband.ray.calibrating import calibrate_on
 from guardband.ray.cluster import Failed
 from guardband.ray.gathered import PRINT, Y, divided, in_order, joined
 from guardband.ray.learning_rows import LearningRows, features_in, kinds_in
-from guardband.ray.parallel import Kept, _work, shared_out, train_together
+from guardband.ray.parallel import Kept, _beside, _packed, _unpacked, _work, shared_out, train_together
 from guardband.ray.pieces import Reader, source_of
 from guardband.ray.streams import StoppingRows, Tap, TrainingStream
 from guardband.ray.survey import count, survey
@@ -241,12 +241,20 @@ def test_pieces_know_how_many_of_their_rows_train(files, parts):
 
 
 def test_what_would_fail_every_time_ends_training_at_once(cluster):
-    kept = cluster.remote(num_cpus=0)(Kept).remote(None, "", None)
+    kept = cluster.remote(num_cpus=0)(Kept).remote(None, "")
     refused = cluster.put(None)
     with pytest.raises(AttributeError):
         _work({"kept": [kept], "plan": refused})
     cluster.get(kept.fail.remote(Failed("No.", is_corrupt=False)))
     assert _work({"kept": [kept], "plan": refused}) is None
+
+
+def test_a_checkpoint_outlives_the_process_that_holds_it(cluster, tmp_path):
+    kept = _beside(Kept).remote(str(tmp_path / "training.checkpoint"), "this fit")
+    cluster.get(kept.save.remote(_packed({"weights": torch.arange(3)})))
+    cluster.kill(kept, no_restart=False)
+    assert torch.equal(_unpacked(cluster.get(kept.load.remote()))["weights"], torch.arange(3))
+    cluster.kill(kept)
 
 
 def trained_here(plan, checkpoints):
