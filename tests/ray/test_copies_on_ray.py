@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import guardband as gb
+from guardband.cli.process import main
 from guardband.data.hash_split import HashSplit
 from guardband.data.table import read_table
 from guardband.learning.options import MORE_COPIES
@@ -72,6 +73,17 @@ def test_folds_are_those_of_one_machine_in_any_order_of_files(kind, tmp_path):
     again = gb.ray.fit(pattern, target="y", checkpoints=tmp_path / "checkpoints", **options)
     for own, other in zip(again.fitted_.learned.each, model.fitted_.learned.each, strict=True):
         assert all((t == other.members.snapshot()[name]).all() for name, t in own.members.snapshot().items())
+
+
+def test_the_command_fits_by_cross_validation(tmp_path, monkeypatch, capfd):
+    pattern, place = write(tmp_path / "in", table(120, 9).select(["a", "y"]), 2), tmp_path / "m.guardband"
+    command = ["fit", pattern, "--target", "y", "--preset", "fast", "--calibration", "cv+", "--folds", "4"]
+    monkeypatch.setattr("sys.argv", ["guardband", *command, "--ray", "auto", "-o", str(place)])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert not end.value.code
+    assert gb.load(place).certificate_.promise.fold_sizes == (30,) * 4
+    assert "look at the coverage of files that were not used" in capfd.readouterr().out
 
 
 def test_repeated_rows_are_refused_with_what_to_do(tmp_path):

@@ -54,7 +54,8 @@ def fit_on_ray(
     fitted.save(output)
     speaker.tell(str(fitted.certificate_))
     speaker.tell(f"\nModel: {output}")
-    speaker.tell("Next:  check the promise on files that were not used: guardband audit.")
+    what = "check the promise on" if model.calibration == "split" else "look at the coverage of"
+    speaker.tell(f"Next:  {what} files that were not used: guardband audit.")
     speaker.tell_json(
         {
             "model": str(output),
