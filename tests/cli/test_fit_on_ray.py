@@ -14,7 +14,7 @@ def no_ray(monkeypatch):
     [
         (("--memory-limit", "2"), "--memory-limit is for a fit on Ray. Add --ray"),
         (("--checkpoints", "there"), "--checkpoints is for a fit on Ray. Add --ray"),
-        (("--ray", "local", "--calibration", "cv+"), "Remove --calibration."),
+        (("--ray", "local", "--folds", "4"), 'folds=4 has no effect with calibration="split"'),
         (("--ray", "local", "--weight", "x"), "--weight cannot be used with --ray"),
         (("--ray", "local", "--check", "0.2"), "--check cannot be used with --ray"),
         (("--ray", "local", "--report", "page.html"), "--report cannot be used with --ray"),

@@ -32,12 +32,12 @@ from guardband.ray.calibrating import calibrate_on
 from guardband.ray.cluster import Failed
 from guardband.ray.gathered import PRINT, Y, divided, in_order, joined
 from guardband.ray.learning_rows import LearningRows, features_in, kinds_in
-from guardband.ray.parallel import Kept, _work, shared_out, train_together
+from guardband.ray.parallel import Kept, _beside, _packed, _unpacked, _work, shared_out, train_together
 from guardband.ray.pieces import Reader, source_of
 from guardband.ray.streams import StoppingRows, Tap, TrainingStream
 from guardband.ray.survey import count, survey
 from guardband.ray.training_entities import _of_piece, _together
-from ray_rows import QUICK, table
+from ray_rows import QUICK, same_networks, table, write
 
 pytestmark = [
     pytest.mark.usefixtures("cluster"),
@@ -53,13 +53,6 @@ ROWS = table(N, 0).drop_columns(["id"])
 COLUMNS = ["y", "letter", "b", "a"]
 WITHOUT_TARGET = ROWS.slice(0, 75).drop_columns(["y"]).append_column("y", pa.nulls(75, pa.float64()))
 MISSING = "75 of 1,575 rows are left out because their target y is missing"
-
-
-def write(folder, rows, parts):
-    folder.mkdir(parents=True)
-    for i, part in enumerate(np.array_split(np.arange(len(rows)), parts)):
-        parquet.write_table(rows.take(part), folder / f"{i}.parquet")
-    return str(folder / "*.parquet")
 
 
 @pytest.fixture(scope="module")
@@ -91,14 +84,6 @@ def alone(parts):
     return gb.IntervalRegressor(calibration_size=None, **QUICK).fit(*columns(training)).calibrate(*columns(calibration))
 
 
-def same_networks(one, other):
-    a, b = (model.fitted_.learned.members.snapshot() for model in (one, other))
-    assert one.fitted_.learned.epochs == other.fitted_.learned.epochs
-    for name, t in a.items():
-        # Products of stacks of other sizes differ in their last bits, and so do the steps that follow.
-        torch.testing.assert_close(t, b[name], rtol=1e-4, atol=1e-5)
-
-
 def test_a_fit_of_gathered_rows_is_that_of_one_machine_in_any_order_of_rows_and_files(files, alone, tmp_path):
     with pytest.warns(MissingTargetWarning, match=MISSING):
         one = gb.ray.fit(files, target="y", columns=FEATURES, **OPTIONS)
@@ -106,8 +91,10 @@ def test_a_fit_of_gathered_rows_is_that_of_one_machine_in_any_order_of_rows_and_
     assert one.fitted_.learned.target == alone.fitted_.learned.target
     np.testing.assert_array_equal(one.fitted_.training_prints, alone.fitted_.training_prints)
     np.testing.assert_array_equal(one.fitted_.calibration_prints, alone.fitted_.calibration_prints)
-    same_networks(one, alone)
-    assert "Rows were split by a hash of each row with the seed 0" in str(one.certificate_)
+    same_networks(one.fitted_.learned, alone.fitted_.learned)
+    said = str(one.certificate_)
+    assert "Rows were split by a hash of each row with the seed 0" in said
+    assert "One process held all rows, and workers trained copies of the network: rows need about 0.2884 MiB" in said
 
 
 def test_rows_without_a_target_are_counted_as_on_one_machine():
@@ -214,7 +201,7 @@ def test_rows_that_no_process_may_hold_train_on_all_workers_and_go_on_when_one_d
     assert model.fitted_.seen == alone.fitted_.seen
     np.testing.assert_array_equal(model.fitted_.training_prints, np.sort(alone.fitted_.training_prints))
     np.testing.assert_array_equal(np.sort(model.fitted_.calibration_prints), np.sort(alone.fitted_.calibration_prints))
-    assert "No process held all rows" in str(model.certificate_)
+    assert "No process held all rows: rows need about 0.2884 MiB of memory, and" in str(model.certificate_)
     widths = [np.mean(own.predict_interval(ROWS.drop_columns(["y"])).width) for own in (model, alone)]
     assert widths[0] == pytest.approx(widths[1], rel=0.25)
 
@@ -241,12 +228,20 @@ def test_pieces_know_how_many_of_their_rows_train(files, parts):
 
 
 def test_what_would_fail_every_time_ends_training_at_once(cluster):
-    kept = cluster.remote(num_cpus=0)(Kept).remote(None, "", None)
+    kept = cluster.remote(num_cpus=0)(Kept).remote(None, "")
     refused = cluster.put(None)
     with pytest.raises(AttributeError):
         _work({"kept": [kept], "plan": refused})
     cluster.get(kept.fail.remote(Failed("No.", is_corrupt=False)))
     assert _work({"kept": [kept], "plan": refused}) is None
+
+
+def test_a_checkpoint_outlives_the_process_that_holds_it(cluster, tmp_path):
+    kept = _beside(Kept).remote(str(tmp_path / "training.checkpoint"), "this fit")
+    cluster.get(kept.save.remote(_packed({"weights": torch.arange(3)})))
+    cluster.kill(kept, no_restart=False)
+    assert torch.equal(_unpacked(cluster.get(kept.load.remote()))["weights"], torch.arange(3))
+    cluster.kill(kept)
 
 
 def trained_here(plan, checkpoints):
@@ -423,7 +418,12 @@ def test_a_fit_leaves_out_what_is_corrupt_only_if_asked(memory_limit, tmp_path, 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"calibration": "cv+"}, "calibration='cv\\+' cannot be used on Ray. Cross-validation is for small"),
+        ({"calibration": "cv+", "groups": "letter"}, 'calibration="cv\\+" cannot be combined with groups'),
+        (
+            {"memory_limit": 9, "calibration": "cv+"},
+            "Cross-validation needs all rows in one process, and",
+        ),
+        ({"folds": 4}, "folds=4 has no effect"),
         ({"calibration_size": 100}, "calibration_size must be a share"),
         ({"split_by": len}, "must name columns"),
         ({"drop": ["nothing"]}, "There is no column 'nothing'"),

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
+import pytest
 import torch
 
 from guardband.learning.architecture import Architecture
 from guardband.nn.heads import NestedTriples
 from guardband.training.adam import Adam, coefficients
 from guardband.training.batches import Draw, Rows
+from guardband.training.checkpoint import Checkpoint
+from guardband.training.epochs import TrainingInterrupted
 from guardband.training.job import Job
 from guardband.training.muon import MOMENTUM, POLYNOMIALS, Muon, orthogonal
-from guardband.training.recipe import Recipe
+from guardband.training.recipe import Epochs, Recipe
 
 CPU = torch.device("cpu")
 SHAPES = ((3, 8, 5), (3, 4, 8), (3, 4, 8), (3, 7))
@@ -89,7 +94,7 @@ def test_a_run_goes_on_from_its_state() -> None:
     assert all(torch.equal(p, q) for p, q in zip(whole, parts, strict=True))
 
 
-def test_a_member_ends_the_same_alone_and_beside_others() -> None:
+def job_of(muon: float, epochs: Epochs = 4) -> Job:
     rng = np.random.default_rng(0)
     x = rng.standard_normal((300, 4)).astype(np.float32)
     y = torch.from_numpy(x[:, 0] + rng.standard_normal(300)).float()
@@ -97,11 +102,35 @@ def test_a_member_ends_the_same_alone_and_beside_others() -> None:
     shape = Architecture(hidden=(16, 16), activation="silu", tabular=True, numbers=3)
     networks = tuple(shape.build(4, head, seed, CPU) for seed in range(3))
     draws = tuple(Draw(torch.arange(200) + 50 * i, i) for i in range(3))
-    recipe = Recipe(4, 0.003, 0.0, 32, averaging=2.0, muon=6.0)
-    job = Job(networks, head.loss(), recipe, CPU, Rows(torch.from_numpy(x), y), draws, seeds=(0, 1, 2))
-    together = job.train().state
-    plain = Recipe(4, 0.003, 0.0, 32, averaging=2.0)
-    other = Job(networks, head.loss(), plain, CPU, job.rows, draws, seeds=(0, 1, 2)).train().state
+    recipe = Recipe(epochs, 0.003, 0.0, 32, max_epochs=4, averaging=2.0, muon=muon)
+    return Job(networks, head.loss(), recipe, CPU, Rows(torch.from_numpy(x), y), draws, seeds=(0, 1, 2))
+
+
+def stop(epoch: int, copied: object) -> bool:
+    if epoch == 2:
+        raise KeyboardInterrupt
+    return False
+
+
+@pytest.mark.parametrize("epochs", [4, "early"])
+def test_a_run_that_was_stopped_goes_on_from_its_checkpoint_to_the_same_end(epochs: Epochs, tmp_path: Path) -> None:
+    job = job_of(6.0, epochs)
+    undisturbed = job.train()
+    place = Checkpoint(tmp_path / "run", "this")
+    with pytest.raises(TrainingInterrupted):
+        replace(job, checkpoint=place, after_epoch=stop).train()
+    saved = place.load()
+    assert saved is not None
+    assert saved["epoch"] == 2
+    again = replace(job, checkpoint=place).train()
+    assert again.epochs == undisturbed.epochs
+    for name, t in undisturbed.state.items():
+        assert torch.equal(again.state[name], t)
+
+
+def test_a_member_ends_the_same_alone_and_beside_others() -> None:
+    job = job_of(6.0)
+    together, other = job.train().state, job_of(0.0).train().state
     assert not torch.allclose(together["layers.1.weight"], other["layers.1.weight"], atol=1e-3)
     for i in range(3):
         alone = job.take([i]).train().state

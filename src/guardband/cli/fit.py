@@ -211,11 +211,10 @@ def fit(
     else:
         refuse_on_ray(
             **{
-                "--report-by": report_by, "--time": time, "--weight": weight, "--sheet": sheet, "--folds": folds,
-                "--for-target": for_target, "--split-by-time": split_by_time, "--check": check, "--report": report,
-                "--title": title, "--author": author, "--unit": unit,
+                "--report-by": report_by, "--time": time, "--weight": weight, "--sheet": sheet, "--check": check,
+                "--for-target": for_target, "--split-by-time": split_by_time, "--report": report, "--title": title,
+                "--author": author, "--unit": unit,
             },
-            crossed=calibration != "split",
         )  # fmt: skip
     page = None if no_report or ray is not None else report or output.parent / f"{output.stem}.html"
     need_writable((output, page), paths if for_target is None else [*paths, *paths_in([for_target])])

@@ -13,10 +13,8 @@ if TYPE_CHECKING:
 GIB = 2**30
 
 
-def refuse_on_ray(*, crossed: bool, **given: Any) -> None:
+def refuse_on_ray(**given: Any) -> None:
     """Raise if something is asked for that a fit on Ray has no way to do."""
-    if crossed:
-        raise ValueError("--ray calibrates on rows that it holds out. Remove --calibration.")
     for option, value in given.items():
         if value not in (None, False):
             raise ValueError(f"{option} cannot be used with --ray. Remove one of them.")
@@ -36,10 +34,11 @@ def fit_on_ray(
 ) -> None:
     """Fit on Ray, write the model, and say what it promises."""
     from guardband.ray.cluster import connected
-    from guardband.ray.fitting import fit
+    from guardband.ray.fitting import asked, fit
 
     default, given = type(model)().get_params(deep=False), model.get_params(deep=False)
     params = {name: value for name, value in given.items() if value != default[name] and name != "verbose"}
+    asked(params)
     with speaker.doing("Starting Ray"), connected(address), speaker.doing(f"Training on {len(paths):,} files"):
         limit = None if memory is None else max(1, int(memory * GIB))
         named = target if len(target) > 1 else target[0]
@@ -55,7 +54,8 @@ def fit_on_ray(
     fitted.save(output)
     speaker.tell(str(fitted.certificate_))
     speaker.tell(f"\nModel: {output}")
-    speaker.tell("Next:  check the promise on files that were not used: guardband audit.")
+    what = "check the promise on" if model.calibration == "split" else "look at the coverage of"
+    speaker.tell(f"Next:  {what} files that were not used: guardband audit.")
     speaker.tell_json(
         {
             "model": str(output),

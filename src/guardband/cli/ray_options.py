@@ -48,7 +48,7 @@ MemoryLimit = Annotated[
         metavar="GIB",
         min=0,
         help="With --ray: how many GiB of rows one process may hold. If they need more, all workers train together.",
-        show_default="half of the memory",
+        show_default="half of the memory of the machine that has least",
         rich_help_panel=TRAINING,
     ),
 ]

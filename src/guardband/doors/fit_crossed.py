@@ -25,12 +25,12 @@ from guardband.exceptions import DependentRowsWarning, warn
 from guardband.learning.category_trial import Trial
 from guardband.learning.crossed import Crossed
 from guardband.learning.dependence import Suspects
-from guardband.learning.learn import learn
+from guardband.learning.learn import Trainer, learn
 from guardband.learning.learned import Learned
 from guardband.learning.options import FitOptions
 from guardband.learning.training_rows import TrainingRows
 from guardband.training.deadline import NEVER, Deadline
-from guardband.training.job import Progress
+from guardband.training.job import Job, Progress
 
 TUNED_OUTSIDE = "If you fitted a scaler or tuned settings on these rows, coverage may be lower than stated."
 FEWEST_ROWS = 4
@@ -42,11 +42,12 @@ def fit_crossed(
     options: FitOptions,
     belonging: Belonging,
     deadline: Deadline = NEVER,
+    trainer: Trainer = Job.train,
 ) -> Fitted:
     """Return what the folds of rows teach, calibrated on all of them.
 
     Folds are of equal size, as the bound asks for: a few rows may be left over,
-    which train the networks of every fold and calibrate none.
+    which train the networks of every fold and calibrate none. The ``trainer`` says where networks are trained.
     """
     kind, folds = params["calibration"], params["folds"]
     if given.n < max(FEWEST_ROWS, folds):
@@ -64,7 +65,7 @@ def fit_crossed(
         suspects = None
         if belonging.split_by is None:
             suspects = Suspects.of(given.table, given.y, None if given.times is None else given.times.values)
-        each = _learnt(sets, given.n, options, progress, deadline)
+        each = _learnt(sets, given.n, options, progress, deadline, trainer)
         with _told_once():
             target = target.learn(given.y)
         progress.step("Calibrating")
@@ -97,7 +98,12 @@ def _training(given: LabelledRows, fold: Rows, seed: int, options: FitOptions, t
 
 
 def _learnt(
-    sets: Sequence[TrainingRows], n: int, options: FitOptions, progress: Progress, deadline: Deadline
+    sets: Sequence[TrainingRows],
+    n: int,
+    options: FitOptions,
+    progress: Progress,
+    deadline: Deadline,
+    trainer: Trainer,
 ) -> list[Learned]:
     """Return what each fold's rows teach, of n in all; folds whose networks have one shape train as one fleet.
 
@@ -124,6 +130,7 @@ def _learnt(
             progress=progress,
             deadline=deadline.share(1 / (len(different) - i)),
             predicted_later=n,
+            trainer=trainer,
         )
         learned |= zip(which, found, strict=True)
     return [learned[j] for j in range(len(sets))]

@@ -69,7 +69,7 @@ def fit_rows(
         PlainNumbers().reader(given.table)(slice(0, 1))  # refuses what it cannot take
     if params["calibration"] != "split":
         return fit_crossed(
-            standing_alone(given, belonging, params["calibration"]), params, options, belonging, deadline
+            standing_alone(given, belonging, params["calibration"]), params, options, belonging, deadline, trainer
         )
     how, by = GroupOptions.of(params), params["groups"]
     columns = None if by is None or by == AUTO else group_columns(by, given.table, given.X)

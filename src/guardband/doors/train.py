@@ -21,7 +21,7 @@ from guardband.nn.mixed import LossFunction, describe, stack_losses
 from guardband.training.checkpoint import Checkpoint
 from guardband.training.epochs import TrainingInterrupted, try_a_step
 from guardband.training.inputs import map_tensors, split_target
-from guardband.training.job import AfterEpoch, Job
+from guardband.training.job import AfterEpoch, Job, Trained
 from guardband.training.members import State, tensors_of, write_state
 from guardband.training.precision import Precision
 from guardband.training.recipe import Recipe, Schedule, for_each
@@ -50,6 +50,7 @@ def train(
     target: str = "y",
     verbose: bool | None = None,
     after_epoch: Callable[[int], object] | None = None,
+    trainer: Callable[[Job], Trained] | None = None,
 ) -> Networks:
     """Train a network with Adam, in place, and return it in eval mode; many networks train together in one call.
 
@@ -105,6 +106,9 @@ def train(
     after_epoch : function, default None
         Called with the number of the epoch after each one. It may look at the networks, and ends the training of this
         architecture by returning True.
+    trainer : function, default None
+        What trains all networks of one architecture. None means this process, and ``gb.ray.train`` brings the workers
+        of Ray.
 
     Returns
     -------
@@ -161,9 +165,9 @@ def train(
                 part = replace(part, networks=copy.deepcopy(part.networks), after_epoch=_shows(own, after_epoch))
             if checkpoint is not None:
                 path = Path(checkpoint) / f"fleet-{number}.checkpoint"
-                part = replace(part, checkpoint=Checkpoint(path, _fingerprint(part)))
+                part = replace(part, checkpoint=Checkpoint(path, fingerprint(part)))
             try:
-                trained = part.train()
+                trained = (trainer or Job.train)(part)
             except TrainingInterrupted as stopped:
                 _write(own, stopped.trained.state)
                 raise
@@ -284,7 +288,7 @@ def _write(networks: Sequence[nn.Module], state: State) -> None:
         network.eval()
 
 
-def _fingerprint(job: Job) -> str:
+def fingerprint(job: Job) -> str:
     """Return a digest of what makes a run: networks as they start, data, losses and settings.
 
     Of data over 256 MB a sample of the rows; of a loader nothing is known.

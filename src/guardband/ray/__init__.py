@@ -1,7 +1,7 @@
 """guardband on Ray: tables of many files, on one machine or many.
 
-``fit``, ``calibrate``, ``predict``, ``audit`` and ``update`` take files or a Ray dataset. They need the extra ``ray``,
-and ray is loaded when they are used.
+``fit``, ``calibrate``, ``predict``, ``audit`` and ``update`` take files or a Ray dataset, and ``train`` takes many
+networks. They need the extra ``ray``, and ray is loaded when they are used.
 """
 
 from importlib import import_module
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from guardband.ray.calibrating import calibrate as calibrate
     from guardband.ray.cluster import connect as connect
     from guardband.ray.fitting import fit as fit
+    from guardband.ray.fleets import train as train
     from guardband.ray.judging import audit as audit
     from guardband.ray.scoring import predict as predict
     from guardband.ray.sources import read as read
@@ -24,6 +25,7 @@ _HOME = {
     "fit": "guardband.ray.fitting",
     "predict": "guardband.ray.scoring",
     "read": "guardband.ray.sources",
+    "train": "guardband.ray.fleets",
     "update": "guardband.ray.watching",
 }
 

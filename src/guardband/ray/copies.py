@@ -1,4 +1,4 @@
-"""Networks of one fit on many workers: each worker trains some copies, as they would be trained on one machine."""
+"""Networks of one job on many workers: each worker trains some of them, as they would be trained on one machine."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from typing import Any
 
 import torch
 
-from guardband.ray.cluster import RETRIES, workers
+from guardband.ray.cluster import RETRIES, fetched, workers
 from guardband.training.batches import Rows
 from guardband.training.checkpoint import Checkpoint
 from guardband.training.deadline import NEVER, Deadline
+from guardband.training.inputs import Inputs, map_tensors
 from guardband.training.job import Job, Trained
 
 
@@ -61,17 +62,23 @@ class Spread:
         seconds = job.deadline.left if job.deadline.is_set else None
         waiting = []
         for part in parts:
-            own = bare.take(part)
+            members = bare.take(part)
             y = None if job.rows is None or job.rows.y.ndim == 1 else _targets_of(job.rows, part)
-            waiting.append(run.remote(own, rows, y, seconds, self._file(job, part)))
-        return _together(job.size, parts, ray.get(waiting))
+            waiting.append(run.remote(members, rows, y, seconds, self._file(job, part)))
+        try:
+            return _together(job.size, parts, [fetched(own) for own in waiting])
+        except BaseException:  # what is still under way has nobody to train for
+            for own in waiting:
+                ray.cancel(own, force=True)
+            raise
 
     def _file(self, job: Job, part: Sequence[int]) -> tuple[str, str] | None:
         """Return where members keep their checkpoint, and what it is of."""
         if self.checkpoints is None:
             return None
         draws = [(len(job.draws[i].index), int(job.draws[i].index.sum()), job.draws[i].seed) for i in part]
-        about = f"{self.about} {[job.seeds[i] for i in part]} {draws} {job.recipe}"
+        recipe = replace(job.recipe, schedule=None)  # of a function nothing can be said that another process says too
+        about = f"{self.about} {list(part)} {[job.seeds[i] for i in part]} {draws} {recipe}"
         name = hashlib.sha256(about.encode()).hexdigest()[:16]
         return str(Path(self.checkpoints) / f"{name}.checkpoint"), about
 
@@ -93,10 +100,13 @@ def _parts(job: Job, count: int) -> list[list[int]]:
 
 def _arrays(rows: Rows) -> dict[str, Any]:
     """Return rows as arrays, which workers of one machine share; targets of each member are sent apart."""
-    y = rows.y.cpu().numpy() if rows.y.ndim == 1 else None
-    weight = None if rows.weight is None else rows.weight.cpu().numpy()
-    assert isinstance(rows.x, torch.Tensor)
-    return {"x": rows.x.cpu().numpy(), "y": y, "weight": weight}
+    y = _array(rows.y) if rows.y.ndim == 1 else None
+    weight = None if rows.weight is None else _array(rows.weight)
+    return {"x": map_tensors(rows.x, _array), "y": y, "weight": weight}
+
+
+def _array(tensor: torch.Tensor) -> Any:
+    return tensor.detach().cpu().numpy()
 
 
 def _targets_of(rows: Rows, part: Sequence[int]) -> tuple[list[Any], list[int]]:
@@ -107,7 +117,7 @@ def _targets_of(rows: Rows, part: Sequence[int]) -> tuple[list[Any], list[int]]:
         known = next((i for i, kind in enumerate(kinds) if torch.equal(kind, own)), len(kinds))
         kinds += [own] if known == len(kinds) else []
         index.append(known)
-    return [kind.cpu().numpy() for kind in kinds], index
+    return [_array(kind) for kind in kinds], index
 
 
 def _train(job: Job, rows: Any, y: Any, seconds: float | None, file: tuple[str, str] | None) -> Trained:
@@ -133,11 +143,11 @@ def _train(job: Job, rows: Any, y: Any, seconds: float | None, file: tuple[str, 
     return replace(trained, state={name: t.cpu() for name, t in trained.state.items()})
 
 
-def _tensor(array: Any, device: torch.device) -> torch.Tensor:
-    """Return an array of the object store as a tensor over the same memory, which nobody writes to."""
+def _tensor(arrays: Any, device: torch.device) -> Inputs:
+    """Return an array of the object store, or several, as tensors over the same memory, which nobody writes to."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch warns that one could
-        return torch.from_numpy(array).to(device)
+        return map_tensors(arrays, lambda t: t.to(device))
 
 
 def _together(size: int, parts: Sequence[Sequence[int]], trained: Sequence[Trained]) -> Trained:

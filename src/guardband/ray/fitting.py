@@ -11,7 +11,7 @@ from guardband.data.hash_split import HashSplit
 from guardband.data.memory import BYTES_PER_CELL, GIB, memory
 from guardband.data.storage import is_address
 from guardband.data.tree_groups import AUTO
-from guardband.doors.cross_checks import HELD_OUT
+from guardband.doors.cross_checks import HELD_OUT, check_crossing
 from guardband.exceptions import warn
 from guardband.learning.options import FitOptions
 from guardband.ray.cluster import connect
@@ -21,6 +21,7 @@ from guardband.ray.pieces import Reader, Source, source_of
 from guardband.ray.sound import left_out_in_words, without_corrupt
 from guardband.ray.sources import Files, Named
 from guardband.ray.streamed import fit_streamed
+from guardband.words import number
 
 if TYPE_CHECKING:
     from ray.data import Dataset
@@ -28,9 +29,9 @@ if TYPE_CHECKING:
     from guardband.doors.table import IntervalRegressor
 
 SHARE = 0.5
-"""Of a machine's memory, that one process may fill with rows unless it is told otherwise."""
+"""Of the memory of the machine that has least, that one process may fill with rows unless it is told otherwise."""
+MIB = 1 << 20
 REFUSED: Mapping[str, tuple[Any, str]] = {
-    "calibration": ("split", "Cross-validation is for small tables. Fit it without Ray."),
     "split_by_time": (False, "Rows are split by their hash. Split by time without Ray, or keep files of later rows."),
     "verbose": (None, "Workers show no progress. Remove it."),
 }
@@ -52,8 +53,8 @@ def fit(
 
     A hash of each row says whether it trains or calibrates. So the split is the same on any cluster and in any order of
     files. If one worker's memory can hold the rows, guardband gathers them and spreads the copies of the network over
-    workers. The result is that of one machine. Otherwise all workers train all copies together, each on its own files.
-    The certificate says which way was taken.
+    workers, and with cross-validation those of all folds. The result is that of one machine. Otherwise all workers
+    train all copies together, each on its own files. The certificate says which way was taken, and why.
 
     Parameters
     ----------
@@ -67,8 +68,8 @@ def fit(
     drop : sequence of str, default ()
         Columns to leave out.
     memory_limit : int, default None
-        How many bytes of rows one process may hold. None means half of this machine's memory. A lower limit makes
-        guardband train without gathering the rows.
+        How many bytes of rows one process may hold. None means half of the memory of the machine of the cluster that
+        has least. A lower limit makes guardband train without gathering the rows.
     checkpoints : path, default None
         A folder that all machines see. Training goes on from there if a worker or this process dies. Without it, the
         networks of a worker that dies are trained from the start.
@@ -77,13 +78,14 @@ def fit(
         them, and the certificate names them.
     **params : keywords
         The arguments of ``IntervalRegressor``. ``calibration_size`` is a share, and ``split_by`` names columns.
+        Cross-validation (``calibration="cv+"``) needs rows that one worker's memory can hold.
 
     Returns
     -------
     IntervalRegressor
         The calibrated model.
     """
-    options, split = _asked(params)
+    options, split = asked(params)
     folder = None if checkpoints is None else os.fspath(checkpoints)
     if folder is not None and is_address(folder):
         raise ValueError("Checkpoints cannot be in object storage. Name a folder that all machines see.")
@@ -104,25 +106,35 @@ def fit(
     limit = _limit(memory_limit)
     needed = _rows_in(source, rows) * (len(features) + 1) * BYTES_PER_CELL
     if needed > limit:
-        model = fit_streamed(source, rows, params, options, folder)
+        model, way = fit_streamed(source, rows, params, options, folder), "No process held all rows"
     else:
         found = fit_gathered(source, rows, params, folder)
-        model = found.model
+        model, way = found.model, "One process held all rows, and workers trained copies of the network"
         for own in found.warned:
             warn(own.words, own.category)
+    why = f"{way}: rows need about {number(needed / MIB)} MiB of memory, and the limit is {number(limit / MIB)} MiB."
+    model.fitted_ = noted(model.fitted_, why)
     if like is not None and source.skipped:
         model.fitted_ = noted(model.fitted_, left_out_in_words([name for name, _ in source.skipped]))
     return model
 
 
-def _asked(params: Mapping[str, Any]) -> tuple[FitOptions, HashSplit]:
-    """Return what is asked for; what cannot be on Ray is refused."""
+def asked(params: Mapping[str, Any]) -> tuple[FitOptions, HashSplit]:
+    """Return what is asked for; what cannot be on Ray is refused, before anything is read.
+
+    Parameters
+    ----------
+    params : dict
+        The arguments of ``IntervalRegressor``.
+    """
     from guardband.doors.table import IntervalRegressor
 
     every = IntervalRegressor(**params).get_params(deep=False)
     for name, (default, instead) in REFUSED.items():
         if every[name] != default:
             raise ValueError(f"{name}={every[name]!r} cannot be used on Ray. {instead}")
+    options = FitOptions.of(every)
+    check_crossing(every, options, {})
     share, seed, by = params.get("calibration_size", HELD_OUT), every["random_state"], every["split_by"]
     if isinstance(share, bool) or not isinstance(share, float) or not 0 < share < 1:
         raise ValueError(f"On Ray, calibration_size must be a share between 0 and 1, found {share!r}.")
@@ -131,7 +143,7 @@ def _asked(params: Mapping[str, Any]) -> tuple[FitOptions, HashSplit]:
     if callable(by):
         raise ValueError("On Ray, split_by must name columns, not be a function. Write its labels into a column.")
     keys = (by,) if isinstance(by, str) else tuple(by or ())
-    return FitOptions.of(every), HashSplit(seed or 0, share, keys)
+    return options, HashSplit(seed or 0, share, keys)
 
 
 def _targets(target: str | Sequence[str], targets: Any) -> tuple[str, ...]:
@@ -148,11 +160,24 @@ def _targets(target: str | Sequence[str], targets: Any) -> tuple[str, ...]:
 
 def _limit(given: int | None) -> float:
     if given is None:
-        there = memory()
+        there = _least_memory()
         return SHARE * (16 * GIB if there is None else there)
     if isinstance(given, bool) or not isinstance(given, int) or given < 1:
         raise ValueError(f"memory_limit must be a number of bytes, found {given!r}. Give one such as 4 * 2**30.")
     return given
+
+
+def _least_memory() -> int | None:
+    """Return the bytes of memory of the machine that has least: each of them may gather the rows."""
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    import ray
+
+    ask: Any = ray.remote(num_cpus=0)(memory)
+    nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
+    there = [NodeAffinitySchedulingStrategy(node["NodeID"], soft=True) for node in nodes if node["Alive"]]
+    found = ray.get([ask.options(scheduling_strategy=own).remote() for own in there])
+    return min((size for size in found if size is not None), default=None)
 
 
 def _rows_in(source: Source, rows: LearningRows) -> int:

@@ -92,11 +92,8 @@ def in_order(parts: Sequence[Any], split: HashSplit) -> tuple[Any, Any]:
     split : HashSplit
         Says which rows calibrate, and their order.
     """
-    import pyarrow as pa
-
-    table = pa.concat_tables(parts, promote_options="permissive").unify_dictionaries()
-    (_, y), prints = divided(table), table[PRINT].to_numpy()
-    order, calibrates = split.order(prints, y), split.calibrates(prints)
+    table, order = together(parts, split)
+    calibrates = split.calibrates(table[PRINT].to_numpy())
     first, second = order[~calibrates[order]], order[calibrates[order]]
     for part, what in ((first, "train"), (second, "calibrate")):
         if len(part) < FEWEST_ROWS / 2:
@@ -105,6 +102,22 @@ def in_order(parts: Sequence[Any], split: HashSplit) -> tuple[Any, Any]:
                 "calibration_size or random_state."
             )
     return tuple(table.take(part) for part in (first, second))
+
+
+def together(parts: Sequence[Any], split: HashSplit) -> tuple[Any, NDArray[np.intp]]:
+    """Return all rows as one table, and their order, which does not depend on that of the parts.
+
+    Parameters
+    ----------
+    parts : sequence of tables
+        Rows with their targets and hashes.
+    split : HashSplit
+        Says their order.
+    """
+    import pyarrow as pa
+
+    table = pa.concat_tables(parts, promote_options="permissive").unify_dictionaries()
+    return table, split.order(table[PRINT].to_numpy(), divided(table)[1])
 
 
 def joined(X: Any, y: NDArray[np.float64], prints: Prints) -> Any:
@@ -159,6 +172,20 @@ def said_of_split(training: int, calibration: int, split: HashSplit) -> str:
     )
 
 
+def said_of_folds(split: HashSplit) -> str:
+    """Return how rows were divided into folds, for the certificate.
+
+    Parameters
+    ----------
+    split : HashSplit
+        How they were put in order before.
+    """
+    return (
+        f"Rows were put in the order of their hashes with the seed {split.seed} and then divided into folds at random. "
+        "The order of rows and files does not matter."
+    )
+
+
 def _kept(rows: LearningRows, piece: Any) -> tuple[tuple[int, int], Any]:
     """Return how many rows of a piece have a target and how many have none, and those that have one."""
     import pyarrow as pa
@@ -179,16 +206,22 @@ def _fit(references: Sequence[Any], shared: Shared, checkpoints: str | None) -> 
     from guardband.doors.table import IntervalRegressor
 
     split, params, names = shared.get()
-    parts = ray.get(list(references))
-    training, calibration = in_order(parts, split)
+    parts, calibration = ray.get(list(references)), None
+    if params.get("calibration", "split") == "split":
+        params, (training, calibration) = params | {"calibration_size": None}, in_order(parts, split)
+        said = said_of_split(len(training), len(calibration), split)
+    else:  # all rows train and calibrate, in folds
+        table, order = together(parts, split)
+        training, said = table.take(order), said_of_folds(split)
     about = hashlib.sha256(training[PRINT].to_numpy().tobytes() + repr(sorted(params.items())).encode()).hexdigest()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model = IntervalRegressor(**params | {"calibration_size": None})
+        model = IntervalRegressor(**params)
         X, y = _named(training, names)
         model._fit(X, y, trainer=Spread(checkpoints, about))
-        model.calibrate(*_named(calibration, names))
-    model.fitted_ = noted(model.fitted_, said_of_split(len(training), len(calibration), split))
+        if calibration is not None:
+            model.calibrate(*_named(calibration, names))
+    model.fitted_ = noted(model.fitted_, said)
     return Gathered(model, tuple(Warned(own.category, str(own.message)) for own in caught))
 
 

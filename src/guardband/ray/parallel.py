@@ -121,19 +121,20 @@ class AllReduce(Together):
 class Kept:
     """Holds the last checkpoint, and in the end the result, where no worker can take it along when it dies.
 
+    If its own process dies, another one begins with the file, and is told of the next checkpoint.
+
     Parameters
     ----------
     path : str or None
-        A file to keep the checkpoint in, for another driver.
+        A file to keep the checkpoint in, for another process or driver.
     about : str
         What the checkpoint is of.
-    state : bytes or None
-        The checkpoint of an earlier driver.
     """
 
-    def __init__(self, path: str | None, about: str, state: Bytes | None) -> None:
+    def __init__(self, path: str | None, about: str) -> None:
         self._file = Checkpoint(None if path is None else Path(path), about)
-        self._state = state
+        known = self._file.load()
+        self._state = None if known is None else _packed(known)
         self._result: Bytes | None = None
         self._failed: Failed | None = None
 
@@ -226,9 +227,8 @@ def train_together(plan: Plan, checkpoints: str | None) -> Trained:
     import ray
 
     path = None if checkpoints is None else str(Path(checkpoints) / "training.checkpoint")
-    actor: Any = ray.remote(num_cpus=0)(Kept)
-    known = None if path is None else Checkpoint(Path(path), plan.about).load()
-    kept = actor.remote(path, plan.about, None if known is None else _packed(known))
+    Checkpoint(None if path is None else Path(path), plan.about).load()  # one that cannot be used is refused here
+    kept = _beside(Kept).remote(path, plan.about)
     on_gpu = plan.job.device.type == "cuda"
     with tempfile.TemporaryDirectory() as folder:
         trainer = TorchTrainer(
@@ -248,7 +248,20 @@ def train_together(plan: Plan, checkpoints: str | None) -> Trained:
     ray.kill(kept)
     if failed is not None:
         raise failed.error()
+    if result is None:
+        raise ValueError("The process that held the trained networks was killed. Run again, best with checkpoints.")
     return Trained(**_unpacked(result))
+
+
+def _beside(kind: type) -> Any:
+    """Return an actor that runs on this machine, so that no other one takes it along, and again if it is killed."""
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    import ray
+
+    here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+    again: Any = ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)(kind)
+    return again.options(scheduling_strategy=here)
 
 
 def _work(config: dict[str, Any]) -> None:

@@ -109,8 +109,7 @@ def fit_streamed(
     model.n_iter_ = max(learned.epochs)
     calibrating = replace(rows.reader, only=_Calibrates(rows))
     model = cast("IntervalRegressor", calibrate_on(model, source, calibrating))
-    how_many = "One worker trained alone." if size == 1 else f"{size} workers trained together."
-    said = f"{how_many} No process held all rows."
+    said = "One worker trained alone." if size == 1 else f"{size} workers trained together."
     if together is None:
         said += f" {NOT_LOOKED}"
     elif not together.are_all:
@@ -138,6 +137,7 @@ class _Calibrates:
 def _refuse(params: Mapping[str, Any], options: FitOptions) -> None:
     """Raise if something is asked for that needs all rows in one process."""
     for name, asked, words in (
+        ("calibration", params["calibration"] != "split", "Cross-validation needs"),
         ("targets", params["targets"] is not None, "Several targets need"),
         ("groups", params["groups"] == AUTO, "To look for groups, guardband needs"),
         ("groups", callable(params["groups"]), "Groups by a function need"),
