@@ -92,9 +92,9 @@ def job_of(preset: str) -> tuple[Job, int, int, dict[str, int]]:
         warnings.simplefilter("ignore")
         learned = small.fit(X, y).fitted_.learned
     options = FitOptions.of(IntervalRegressor(preset=preset).get_params(deep=False))
-    recipe, shape = options.recipe_for(ROWS), options.architecture_for(ROWS).for_table(learned.encoder)
-    copies = options.effort_for(ROWS).copies
-    members = [(copy, spec) for copy in range(copies) for spec in options.specs]
+    base, recipe, effort = options.training_for(ROWS)
+    shape = base.for_table(learned.encoder)
+    members = [(copy, spec) for copy in range(effort.copies) for spec in options.specs]
     width, specs = learned.encoder.width, [spec for _, spec in members]
     networks = tuple(
         shape.build(width, spec.head, seed_of(0, copy, spec), torch.device("cpu")) for copy, spec in members

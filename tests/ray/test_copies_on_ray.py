@@ -11,7 +11,7 @@ import guardband as gb
 from guardband.cli.process import main
 from guardband.data.hash_split import HashSplit
 from guardband.data.table import read_table
-from guardband.learning.options import MORE_COPIES
+from guardband.learning.presets import WITH_MUON
 from guardband.ray.gathered import divided, in_order, joined, together
 from ray_rows import COLUMNS, QUICK, same_networks, table, write
 
@@ -41,7 +41,7 @@ def test_copies_that_muon_trains_are_those_of_one_machine(tmp_path):
     training, calibration = map(columns, in_order([with_prints(rows)], SPLIT))
     alone = gb.IntervalRegressor(calibration_size=None, verbose=False, **options).fit(*training).calibrate(*calibration)
     model = gb.ray.fit(write(tmp_path / "in", rows, 2), target="y", **options)
-    assert model.fitted_.learned.copies == MORE_COPIES
+    assert model.fitted_.learned.copies == WITH_MUON["default"].copies
     same_networks(model.fitted_.learned, alone.fitted_.learned)
     assert model.certificate_.promise == alone.certificate_.promise
     found, wanted = (own.calibration_.found.arrays["threshold"] for own in (model, alone))
