@@ -24,12 +24,12 @@ def of(**given):
     return FitOptions.of(gb.IntervalRegressor(**given).get_params())
 
 
-def recipe_for(n, long_tail=False, **given):
-    return of(**given).training_for(n, long_tail=long_tail)[1]
+def recipe_for(n, **given):
+    return of(**given).training_for(n)[1]
 
 
-def copies_for(n, long_tail=False, **given):
-    return of(**given).training_for(n, long_tail=long_tail)[2].copies
+def copies_for(n, **given):
+    return of(**given).training_for(n)[2].copies
 
 
 def test_batches_and_patience_suit_the_rows():
@@ -47,8 +47,8 @@ def test_muon_and_more_copies_are_for_many_rows(preset, few, many):
 
 
 @pytest.mark.parametrize("preset", ["fast", "default", "best"])
-def test_a_target_with_a_long_tail_is_learnt_by_adam(preset):
-    shape, recipe, effort = of(preset=preset).training_for(10**6, long_tail=True)
+def test_adam_has_other_networks(preset):
+    shape, recipe, effort = of(preset=preset).training_for(10**6, muon=False)
     with_decay = of(preset=preset, weight_decay=0.1).training_for(10**6)
     assert (recipe.muon, shape, effort) == (0, with_decay[0], with_decay[2])
     assert effort.copies == copies_for(1, preset=preset)
@@ -71,8 +71,8 @@ def test_muon_and_more_copies_are_for_quantiles_without_decay_alone(given):
 
 def test_what_is_given_counts_with_every_number_of_rows():
     given = {"hidden": (30,), "dropout": 0.2, "learning_rate": 0.01}
-    for n, long_tail in ((1, False), (10**6, False), (10**6, True)):
-        shape, recipe, _ = of(**given).training_for(n, long_tail=long_tail)
+    for n, muon in ((1, True), (10**6, True), (10**6, False)):
+        shape, recipe, _ = of(**given).training_for(n, muon=muon)
         assert (shape.hidden, shape.dropout, recipe.learning_rate) == tuple(given.values())
 
 

@@ -22,15 +22,19 @@ from guardband.data.unlike import Seen
 from guardband.doors.fitted import Fitted
 from guardband.doors.progress import FitProgress
 from guardband.exceptions import DependentRowsWarning, warn
+from guardband.learning.architecture import Architecture
 from guardband.learning.category_trial import Trial
 from guardband.learning.crossed import Crossed
 from guardband.learning.dependence import Suspects
+from guardband.learning.effort import Effort
 from guardband.learning.learn import Trainer, learn
 from guardband.learning.learned import Learned
+from guardband.learning.optimisers import learn_by_better
 from guardband.learning.options import FitOptions
 from guardband.learning.training_rows import TrainingRows
 from guardband.training.deadline import NEVER, Deadline
 from guardband.training.job import Job, Progress
+from guardband.training.recipe import Recipe
 
 TUNED_OUTSIDE = "If you fitted a scaler or tuned settings on these rows, coverage may be lower than stated."
 FEWEST_ROWS = 4
@@ -112,28 +116,32 @@ def _learnt(
     """
     count = n - n // len(sets)  # not how many rows of a fold can train: that depends on its targets
     long_tail = any(own.target.has_long_tail for own in sets)
-    base, recipe, effort = options.training_for(count, long_tail=long_tail)
-    trial = Trial(options, base, recipe, progress)
+    base, steps, _ = options.training_for(count, muon=not long_tail)
+    trial = Trial(options, base, steps, progress)
     sets = [trial.better(own, deadline.share(1 / len(sets))) for own in sets]
-    shapes = [(base.for_table(own.encoder), *own.x.shape) for own in sets]
-    learned: dict[int, Learned] = {}
-    different = list(dict.fromkeys(shapes))
-    for i, shape in enumerate(different):
-        which = [j for j, own in enumerate(shapes) if own == shape]
-        found = learn(
-            [sets[j] for j in which],
-            options.specs,
-            shape[0],
-            recipe,
-            effort,
-            device=options.device,
-            progress=progress,
-            deadline=deadline.share(1 / (len(different) - i)),
-            predicted_later=n,
-            trainer=trainer,
-        )
-        learned |= zip(which, found, strict=True)
-    return [learned[j] for j in range(len(sets))]
+
+    def learnt(base: Architecture, recipe: Recipe, effort: Effort) -> list[Learned]:
+        shapes = [(base.for_table(own.encoder), *own.x.shape) for own in sets]
+        learned: dict[int, Learned] = {}
+        different = list(dict.fromkeys(shapes))
+        for i, shape in enumerate(different):
+            which = [j for j, own in enumerate(shapes) if own == shape]
+            found = learn(
+                [sets[j] for j in which],
+                options.specs,
+                shape[0],
+                recipe,
+                effort,
+                device=options.device,
+                progress=progress,
+                deadline=deadline.share(1 / (len(different) - i)),
+                predicted_later=n,
+                trainer=trainer,
+            )
+            learned |= zip(which, found, strict=True)
+        return [learned[j] for j in range(len(sets))]
+
+    return learn_by_better(learnt, options, count, long_tail=long_tail, limited=deadline.is_set)
 
 
 def _doubts(

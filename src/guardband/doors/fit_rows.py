@@ -29,11 +29,14 @@ from guardband.doors.groups import NO_GROUPS, AnyGroups, GroupOptions, grouped, 
 from guardband.doors.progress import FitProgress
 from guardband.doors.training_set import TrainingSet
 from guardband.exceptions import DependentRowsWarning, warn
+from guardband.learning.architecture import Architecture
 from guardband.learning.category_trial import Trial
 from guardband.learning.choice import sharpest
 from guardband.learning.dependence import MOST_ERRORS, doubts_of
+from guardband.learning.effort import Effort
 from guardband.learning.learn import MOST_HELD_OUT, Trainer, learn
 from guardband.learning.learned import Learned
+from guardband.learning.optimisers import learn_by_better
 from guardband.learning.options import FitOptions
 from guardband.learning.placed import learn_placement, placement_of
 from guardband.learning.several import several_rule, sharpest_for_all, with_scales
@@ -42,6 +45,7 @@ from guardband.methods.method import Method
 from guardband.progress import step
 from guardband.training.deadline import NEVER, Deadline
 from guardband.training.job import Job
+from guardband.training.recipe import Recipe
 
 MOST_TO_CHOOSE = 20_000
 """Training rows that choose a score: more would say no more."""
@@ -109,20 +113,24 @@ def _trained(
     with FitProgress(params["verbose"], deadline.left) as progress:
         training = TrainingSet.of(given, d1, seed, options.architecture, target, keys, not known_to_belong)
         n, long_tail = training.n, training.rows.target.has_long_tail
-        shape, recipe, effort = options.training_for(n, long_tail=long_tail)
-        rows = Trial(options, shape, recipe, progress).better(training.rows, deadline)
-        (learned,) = learn(
-            [rows],
-            options.specs,
-            shape.for_table(rows.encoder),
-            recipe,
-            effort,
-            device=options.device,
-            progress=progress,
-            deadline=deadline,
-            predicted_later=(1 + options.distribution) * len(d2) + _left_out_later(options, by, n, effort.copies),
-            trainer=trainer,
-        )
+        base, steps, _ = options.training_for(n, muon=not long_tail)
+        rows = Trial(options, base, steps, progress).better(training.rows, deadline)
+
+        def learnt(shape: Architecture, recipe: Recipe, effort: Effort) -> list[Learned]:
+            return learn(
+                [rows],
+                options.specs,
+                shape.for_table(rows.encoder),
+                recipe,
+                effort,
+                device=options.device,
+                progress=progress,
+                deadline=deadline,
+                predicted_later=(1 + options.distribution) * len(d2) + _left_out_later(options, by, n, effort.copies),
+                trainer=trainer,
+            )
+
+        (learned,) = learn_by_better(learnt, options, n, long_tail=long_tail, limited=deadline.is_set)
         rows = rows.as_new(learned.left_out)  # from here on they are only predicted
         training, together = replace(training, rows=rows), training.entities
         progress.step("Looking for rows that depend on each other")

@@ -53,7 +53,7 @@ class Trial:
         """Return the interval score to expect of all copies, if they learn the target as it is."""
         options, (spec,), (plain, *_) = self.options, self.options.specs, rows.target.scales
         effort, n = options.effort, len(rows.x)
-        copies = options.training_for(n, long_tail=rows.target.has_long_tail)[2].copies
+        copies = options.training_for(n, muon=not rows.target.has_long_tail)[2].copies
         rows = replace(rows, target=replace(rows.target, scales=(plain,)), y=rows.y[:1])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what is wrong is said of the copies that are kept

@@ -84,14 +84,14 @@ class FitOptions:
     names: tuple[str, ...] = ()
     """The names of the targets, once they are known, if there are several."""
 
-    def training_for(self, n: int, *, long_tail: bool = False) -> tuple[Architecture, Recipe, Effort]:
-        """Return what suits n rows, and a target with a long tail or without: the network, and how it is trained.
+    def training_for(self, n: int, *, muon: bool = True) -> tuple[Architecture, Recipe, Effort]:
+        """Return the network that suits n rows, and how it is trained: by Muon where it can, if it may.
 
-        Muon learns targets with a long tail badly. Batches and patience follow from the rows if they are not given.
+        Batches and patience follow from the rows if they are not given.
         """
         own: dict[str, Any] = {}
         if self.preset is not None:
-            preset = asdict(presets_for(n, self.suits_muon and not long_tail)[self.preset])
+            preset = asdict(presets_for(n, self.suits_muon and muon)[self.preset])
             own = {name: value for name, value in preset.items() if name not in self.given}
         shape = {name: own[name] for name in ("hidden", "dropout") if name in own}
         steps = {name: own[name] for name in ("learning_rate", "muon") if name in own}
@@ -108,7 +108,7 @@ class FitOptions:
     def possible_copies(self) -> set[int]:
         """Return how many copies there may be, whatever the rows are."""
         ways = product((1, FEW_ROWS), (False, True))
-        return {self.training_for(n, long_tail=long_tail)[2].copies for n, long_tail in ways}
+        return {self.training_for(n, muon=muon)[2].copies for n, muon in ways}
 
     def _batch_size(self, n: int) -> int:
         suited = min(LARGEST_BATCH, max(SMALLEST_BATCH, 2 ** round(math.log2(n / BATCHES))))

@@ -163,7 +163,7 @@ def _trained(
 ) -> tuple[Learned, NDArray[np.intp] | None, int]:
     """Return what processes learnt together, which copy did not see each sampled row, if any, and their number."""
     n = found.n
-    base, recipe, effort = options.training_for(n, long_tail=found.target.has_long_tail)
+    base, recipe, effort = options.training_for(n, muon=not found.target.has_long_tail)
     shape = base.for_table(found.encoder)
     seed = int(check_random_state(params.get("random_state")).randint(2**31 - 1))
     members = [(copy, spec) for copy in range(effort.copies) for spec in options.specs]
