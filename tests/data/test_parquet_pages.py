@@ -15,6 +15,7 @@ from pyarrow import parquet
 from guardband.data import memory, parquet_pages
 from guardband.data.damage import UnreadableError
 from guardband.data.disk import batch_rows, open_table, read_whole
+from guardband.data.parquet_file import row_groups
 from guardband.data.parquet_pages import Pages, rows_at_once
 from guardband.data.parquet_part import part_of_parquet
 from guardband.data.several import open_tables
@@ -59,14 +60,13 @@ def written(own, **options):
 
 def steps(body, most=2048, columns=None):
     file = parquet.ParquetFile(io.BytesIO(body))
-    return rows_at_once(io.BytesIO(body), file.metadata, columns, range(file.num_row_groups), most, "t")
+    return rows_at_once(io.BytesIO(body), file.schema, columns, range(file.num_row_groups), most, "t")
 
 
 def bound(body, rows):
     file = parquet.ParquetFile(io.BytesIO(body))
-    found = list(
-        parquet_pages._pages(io.BytesIO(body), file.metadata, None, range(file.num_row_groups), len(body), "t")
-    )
+    groups = row_groups(io.BytesIO(body), "t")
+    found = list(parquet_pages._pages(io.BytesIO(body), file.schema, None, groups, len(body), "t"))
     return Pages(*np.array(found, dtype=float).reshape(-1, 4).T).most(rows)
 
 
@@ -131,6 +131,7 @@ def test_pages_that_no_number_of_rows_makes_smaller_do_not_slow_the_reading(monk
 
 
 REPEATED = pa.table({"y": [1.0] * 40_000, "a": pa.DictionaryArray.from_arrays([0] * 40_000, ["a" * 150_000])})
+FOUND = "fe68f3b6cc75"
 IN_A_PROCESS = """
     import resource, sys
     import numpy, pyarrow.compute, pyarrow.parquet
@@ -205,16 +206,9 @@ def test_only_the_columns_that_are_read_are_looked_at(monkeypatch):
 def test_one_page_is_not_listed_often(tmp_path):
     """Else a file of a few megabytes would be looked through for hours."""
     body = written(pa.table({"a": [1, 2]}), use_dictionary=False, row_group_size=1, compression="none")
-    about = parquet.read_metadata(io.BytesIO(body))
-
-    class Often:
-        num_columns, schema = about.num_columns, about.schema
-
-        def row_group(self, number):
-            return about.row_group(0)
-
+    schema = parquet.ParquetFile(io.BytesIO(body)).schema
     with pytest.raises(UnreadableError, match=r"its columns overlap\. Write or copy the file again\."):
-        rows_at_once(io.BytesIO(body), Often(), None, range(1000), 1024, "t")
+        rows_at_once(io.BytesIO(body), schema, None, [0] * 1000, 1024, "t")
 
 
 def test_several_files_may_take_what_each_of_them_may(tmp_path, monkeypatch):
@@ -233,3 +227,25 @@ def test_what_is_no_header_is_left_to_arrow():
     body = bytearray(written(table()))
     body[4:400] = b"\xff" * 396
     assert steps(bytes(body), columns=["x"]) == 2048
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_row_groups_are_those_that_arrow_reads(kind):
+    body = written(table(), **KINDS[kind])
+    about = parquet.read_metadata(io.BytesIO(body))
+    found = row_groups(io.BytesIO(body), "t")
+    assert [group.rows for group in found] == [about.row_group(i).num_rows for i in range(about.num_row_groups)]
+    for i, group in enumerate(found):
+        known = [about.row_group(i).column(j) for j in range(about.num_columns)]
+        assert [own.values for own in group.chunks] == [own.num_values for own in known]
+        assert [own.end - own.begin for own in group.chunks] == [own.total_compressed_size for own in known]
+        assert [own.begin for own in group.chunks] == [
+            own.dictionary_page_offset or own.data_page_offset for own in known
+        ]
+
+
+def test_what_arrow_cannot_say_without_ending_the_process_is_not_asked(tmp_path):
+    """A find of fuzzing: counts of levels that do not fit the column. Asked for the column, pyarrow aborts."""
+    found = Path(__file__).parents[2] / "benchmarks" / "fuzz" / "corpus" / "parquet" / FOUND
+    said, _ = read_in_a_process(found)
+    assert "cannot be read: Definition level histogram size mismatch" in said

@@ -19,7 +19,7 @@ from guardband.data.files import STANDARD
 from guardband.data.kinds import Kind, column_of, kind_of_text, remark_on
 from guardband.data.memory import need_memory_for_bytes, need_memory_for_cells
 from guardband.data.packages import need_packages
-from guardband.data.parquet_file import need_shallow
+from guardband.data.parquet_file import row_groups
 from guardband.data.parquet_rows import parquet_rows
 from guardband.data.storage import Address, arrow_source, buffer_bytes, is_address
 from guardband.data.text_cells import FIRST_DAY, LAST_DAY, CellError, cells_of, is_bytes, is_latin
@@ -202,7 +202,7 @@ def _open_parquet(path: Path | Address) -> DiskTable:
 
     with reading(str(path), "Parquet"):
         with path.open("rb") as opened:
-            need_shallow(opened, str(path))
+            row_groups(opened, str(path))  # which refuses columns that are nested too deep
         with arrow_source(path) as source:
             about = parquet.read_metadata(source)
         schema = about.schema.to_arrow_schema()

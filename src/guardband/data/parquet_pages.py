@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 
 from guardband.data.damage import AGAIN, UnreadableError
 from guardband.data.memory import need_memory_for_bytes
+from guardband.data.parquet_file import Chunk, Group, row_groups
 from guardband.data.thrift import INT, STRUCT, Compact
 
 if TYPE_CHECKING:
-    from pyarrow.parquet import FileMetaData
+    from pyarrow.parquet import ParquetSchema
 
 ROOM = 1 << 27
 """Bytes that the rows which are unpacked at once may take, unless single pages need more."""
@@ -34,6 +35,7 @@ HEADERS = tuple(1 << i for i in range(8, 25, 4))
 LEFT_OUT = 100
 """Bytes of a header that old programs did not count, and that Arrow adds."""
 TEXT, TEXT_OF_ONE_LENGTH = "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"
+CODECS = {1: "snappy", 2: "gzip", 4: "brotli", 6: "zstd", 7: "lz4_raw"}
 DATA, DICTIONARY, DATA_AGAIN = 0, 2, 3
 REPEATED, BUILT_ON_OTHERS = (2, 8), 7
 """Encodings of texts: by numbers of a dictionary's entries, and by what a text has in common with the one before."""
@@ -57,9 +59,9 @@ class Pages(NamedTuple):
 
 def rows_at_once(
     file: BufferedReader,
-    about: FileMetaData,
+    schema: ParquetSchema,
     columns: Sequence[str] | None,
-    groups: Sequence[int],
+    chosen: Sequence[int],
     most: int,
     label: str,
 ) -> int:
@@ -71,11 +73,11 @@ def rows_at_once(
     ----------
     file : BufferedReader
         The file, to be read from anywhere.
-    about : FileMetaData
-        What it says of itself.
+    schema : ParquetSchema
+        Its columns.
     columns : sequence of str, or None
         The columns that will be read (None: all).
-    groups : sequence of int
+    chosen : sequence of int
         The row groups that will be read.
     most : int
         How many rows to unpack at once if nothing speaks against it.
@@ -83,7 +85,10 @@ def rows_at_once(
         What the file is called in errors.
     """
     size = file.seek(0, 2)
-    found = list(_pages(file, about, columns, groups, size, label))
+    groups = row_groups(file, label)
+    if max(chosen, default=-1) >= len(groups):
+        raise UnreadableError(f"{label} begins as Parquet, but cannot be read: its end is damaged. {AGAIN}")
+    found = list(_pages(file, schema, columns, [groups[i] for i in chosen], size, label))
     pages = Pages(*np.array(found, dtype=float).reshape(-1, 4).T)
     if pages.most(most) <= ROOM:
         return most
@@ -93,36 +98,30 @@ def rows_at_once(
 
 
 def _pages(
-    file: BufferedReader, about: Any, columns: Sequence[str] | None, groups: Sequence[int], size: int, label: str
+    file: BufferedReader, schema: Any, columns: Sequence[str] | None, groups: Sequence[Group], size: int, label: str
 ) -> Iterator[tuple[int, int, int, int]]:
-    schema, first, looked_at = about.schema, 0, 0
-    kinds = [schema.column(i) for i in range(about.num_columns)]
+    first = looked_at = 0
+    kinds = [schema.column(i) for i in range(len(schema))]
     wanted = [columns is None or kind.path.partition(".")[0] in columns for kind in kinds]
-    for number in groups:
-        group = about.row_group(number)
-        for i in range(min(len(kinds), group.num_columns)):
-            if not wanted[i]:
+    for group in groups:
+        for kind, is_wanted, chunk in zip(kinds, wanted, group.chunks, strict=False):
+            if not is_wanted or chunk.begin < 0:
                 continue
-            chunk = group.column(i)
-            begin = chunk.data_page_offset
-            if chunk.dictionary_page_offset and 0 < chunk.dictionary_page_offset < begin:
-                begin = chunk.dictionary_page_offset
-            end = begin + chunk.total_compressed_size
-            looked_at += max(0, end - begin)
+            looked_at += max(0, chunk.end - chunk.begin)
             if looked_at > size:  # one page, listed often, would be read as often
                 raise UnreadableError(f"{label} begins as Parquet, but cannot be read: its columns overlap. {AGAIN}")
             with suppress(IndexError, struct.error, RecursionError):
-                yield from _of_chunk(file, begin, min(end + LEFT_OUT, size), kinds[i], chunk, first, group.num_rows)
-        first += group.num_rows
+                yield from _of_chunk(file, kind, chunk, min(chunk.end + LEFT_OUT, size), first, group.rows)
+        first += group.rows
 
 
 def _of_chunk(
-    file: BufferedReader, at: int, end: int, kind: Any, chunk: Any, first: int, rows: int
+    file: BufferedReader, kind: Any, chunk: Chunk, end: int, first: int, rows: int
 ) -> Iterator[tuple[int, int, int, int]]:
     """Yield the pages of a column in a row group; of a list, which rows they are in is not known: they are in all."""
     is_text, own = kind.physical_type == TEXT, kind.length if kind.physical_type == TEXT_OF_ONE_LENGTH else 0
-    longest = behind = seen = 0
-    while at < end and seen < chunk.num_values:
+    at, longest, behind, seen = chunk.begin, 0, 0, 0
+    while at < end and seen < chunk.values:
         page = _header(file, at, end)
         if page.size < 0 or page.packed < 0 or page.values < 0:  # which Arrow refuses
             return
@@ -131,7 +130,7 @@ def _of_chunk(
             yield first, rows, 2 * page.size, 0
             if is_text:
                 file.seek(at)
-                longest = _longest(file.read(min(page.packed, end - at)), page.size, chunk.compression)
+                longest = _longest(file.read(min(page.packed, end - at)), page.size, chunk.codec)
         elif page.kind in (DATA, DATA_AGAIN):
             each, size = own, page.size
             if is_text and page.encoding in REPEATED:
@@ -197,17 +196,16 @@ class _Header(Compact):
         return found
 
 
-def _longest(packed: bytes, size: int, codec: str) -> int:
+def _longest(packed: bytes, size: int, codec: int) -> int:
     """Return the length of the longest text in a dictionary; what cannot be unpacked may be one text."""
     import pyarrow as pa
 
     data = packed
-    if codec != "UNCOMPRESSED":
-        if size > ROOM:
+    if codec:
+        if codec not in CODECS or size > ROOM:
             return size
-        name = "lz4_raw" if codec == "LZ4" else codec.lower()
         try:
-            data = pa.decompress(packed, size, name, asbytes=True)
+            data = pa.decompress(packed, size, CODECS[codec], asbytes=True)
         except (pa.ArrowException, OSError, ValueError, MemoryError):
             return size
     at = longest = 0

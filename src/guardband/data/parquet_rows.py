@@ -51,9 +51,9 @@ def parquet_rows(
     step = size
     if isinstance(path, Path):
         with path.open("rb") as opened:
-            step = rows_at_once(opened, file.metadata, columns, chosen, size, str(path))
+            step = rows_at_once(opened, file.schema, columns, chosen, size, str(path))
     elif packed <= LARGEST_OBJECT:
-        step = rows_at_once(cast(BufferedReader, BytesIO(path.read())), file.metadata, columns, chosen, size, str(path))
+        step = rows_at_once(cast(BufferedReader, BytesIO(path.read())), file.schema, columns, chosen, size, str(path))
     pieces = file.iter_batches(step, row_groups=chosen, columns=columns)
     if step == size:
         yield from pieces

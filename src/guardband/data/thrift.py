@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-TRUE, FALSE, BYTE, INT, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = 1, 2, 3, 5, 7, 8, 9, 10, 11, 12
+TRUE, FALSE, BYTE, INT, LONG, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = 1, 2, 3, 5, 6, 7, 8, 9, 10, 11, 12
 
 
 class Compact:
@@ -22,7 +22,7 @@ class Compact:
         self.at += 1
         return self._data[self.at - 1]
 
-    def number(self) -> int:
+    def number(self, bits: int = 32) -> int:
         """Return a size or a count."""
         number = shift = 0
         while True:
@@ -30,11 +30,11 @@ class Compact:
             number |= (byte & 127) << shift
             shift += 7
             if byte < 128 or shift > 70:
-                return number & 0xFFFFFFFF  # as Arrow takes sizes and counts
+                return number & (1 << bits) - 1  # as Arrow takes sizes and counts
 
-    def integer(self) -> int:
+    def integer(self, bits: int = 32) -> int:
         """Return a number with a sign."""
-        number = self.number()
+        number = self.number(bits)
         return (number >> 1) ^ -(number & 1)
 
     def list_of(self) -> tuple[int, int]:
