@@ -16,7 +16,7 @@ from damaged_files import arrow_bytes, nested_columns, parquet_bytes, plain_colu
 from guardband.data.arrow_file import batches_in
 from guardband.data.csv_file import HEAD, sniff
 from guardband.data.damage import reading
-from guardband.data.parquet_file import need_shallow
+from guardband.data.parquet_file import row_groups
 from guardband.data.text_cells import boolean_in, day_in, decoded, number_in
 from guardband.doors.stored import entries_of, schema_of
 from online_rows import started
@@ -41,7 +41,7 @@ def footer(data: bytes) -> None:
 
     def shallow() -> None:
         with reading("table", "Parquet"):
-            need_shallow(file, "table")
+            row_groups(file, "table")
 
     refused(shallow)
 

@@ -35,7 +35,7 @@ def signature(data: bytes) -> None:
     key = PublicKey.of(PUBLIC)
 
     def check() -> None:
-        found = check_signature(BODY, data, key, MODEL, "model", "model.sig")
+        found = check_signature(data, key, MODEL, "model", "model.sig")
         if signature_of(BODY, PrivateKey(key.fingerprint, SECRET.sign), MODEL, found.comment) != data:
             raise Find("a signature passes that nobody made")
 

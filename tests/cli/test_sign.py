@@ -106,14 +106,14 @@ WITH_A_MODEL = [
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 @pytest.mark.parametrize("words", WITH_A_MODEL, ids=" ".join)
 def test_commands_use_the_bytes_that_were_checked_and_do_not_open_the_file_again(command, signed, monkeypatch, words):
-    check = signed_file.check_signature
+    read = signed_file.read_known
 
-    def check_and_remove(*given):
-        found = check(*given)
+    def read_and_remove(*given):
+        found = read(*given)
         (signed / "m.guardband").unlink()
         return found
 
-    monkeypatch.setattr(signed_file, "check_signature", check_and_remove)
+    monkeypatch.setattr(signed_file, "read_known", read_and_remove)
     said = command(*words, "--trusted", "k.public.pem")
     assert said.code in (0, 1), said.err
     assert not (signed / "m.guardband").exists()
@@ -123,10 +123,10 @@ def test_commands_use_the_bytes_that_were_checked_and_do_not_open_the_file_again
 def test_predicting_on_ray_uses_the_bytes_that_were_checked_and_their_checksum(command, signed, monkeypatch):
     from guardband.cli import predict_ray
 
-    model, used, check = (signed / "m.guardband").read_bytes(), [], signed_file.check_signature
+    model, used, read = (signed / "m.guardband").read_bytes(), [], signed_file.read_known
 
-    def check_and_replace(*given):
-        found = check(*given)
+    def read_and_replace(*given):
+        found = read(*given)
         (signed / "m.guardband").write_bytes(b"another model")
         return found
 
@@ -134,7 +134,7 @@ def test_predicting_on_ray_uses_the_bytes_that_were_checked_and_their_checksum(c
         used.append(model_bytes)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(signed_file, "check_signature", check_and_replace)
+    monkeypatch.setattr(signed_file, "read_known", read_and_replace)
     monkeypatch.setattr(predict_ray, "predict_on_ray", stop)
     words = ("predict", "m.guardband", "t.csv", "-o", "out", "--ray", "local", "--trusted", "k.public.pem")
     command(*words)

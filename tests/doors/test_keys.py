@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import signal
 import stat
 import sys
 from pathlib import Path
@@ -70,6 +71,54 @@ def test_no_key_is_replaced_and_no_link_followed(tmp_path, ending, kind):
         make_keys(tmp_path / "k")
     assert sorted(path.name for path in tmp_path.iterdir()) == before
     assert other.read_text() == "precious"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork to be killed")
+@pytest.mark.parametrize("call", ["fsync", "link", "chmod", "unlink"])
+@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize("after", [False, True])
+def test_whenever_a_process_is_killed_the_same_call_makes_the_pair(tmp_path, call, number, after):
+    """It is killed before or after its n-th call of the system."""
+    child = os.fork()
+    if child == 0:
+        own, calls = getattr(os, call), []
+
+        def killed(*given, **named):
+            calls.append(given)
+            if after:
+                own(*given, **named)
+            if len(calls) == number:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return None if after else own(*given, **named)
+
+        setattr(os, call, killed)
+        make_keys(tmp_path / "k")
+        os._exit(0)
+    status = os.waitpid(child, 0)[1]
+    assert os.WIFSIGNALED(status)
+    assert os.WTERMSIG(status) == signal.SIGKILL
+    before = {path: path.read_bytes() for path in tmp_path.iterdir() if not path.name.startswith(".")}
+    if tmp_path / "k.public.pem" in before:
+        assert len(before) == 2
+        (tmp_path / "k.public.pem").unlink()
+    pair = make_keys(tmp_path / "k")
+    assert PrivateKey.read(pair.private).fingerprint == PublicKey.of(pair.public).fingerprint == pair.fingerprint
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["k.private.pem", "k.public.pem"]
+    assert all(path.read_bytes() == body for path, body in before.items())
+    assert pair.is_new == (pair.private not in before)
+
+
+def test_a_private_key_of_somebody_else_gets_no_public_key(pair, tmp_path, monkeypatch):
+    """Who may write into the same folder could have put it there, and could sign in our name."""
+    pair.public.unlink()
+    (tmp_path / "link.private.pem").symlink_to(pair.private)
+    with pytest.raises(FileExistsError, match="guardband replaces no key"):
+        make_keys(tmp_path / "link")
+    if hasattr(os, "geteuid"):
+        monkeypatch.setattr(os, "geteuid", lambda: pair.private.stat().st_uid + 1)
+        with pytest.raises(FileExistsError, match="guardband replaces no key"):
+            make_keys(tmp_path / "release")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link.private.pem", "release.private.pem"]
 
 
 def test_a_pair_needs_a_name():

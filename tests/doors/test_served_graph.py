@@ -18,6 +18,7 @@ pytest.importorskip("onnxruntime", reason="needs onnxruntime")
 
 from onnx import TensorProto, helper  # noqa: E402
 
+from guardband.doors import served_graph  # noqa: E402
 from guardband.doors.served_graph import CHECKSUM, GRAPH, ServedGraph, write_graph  # noqa: E402
 
 OUTPUTS = ("lower", "point", "upper")
@@ -157,7 +158,34 @@ def inside(tensor):
     return [helper.make_node("If", ["yes"], ["w"], then_branch=side, else_branch=side), ADD], [yes]
 
 
+def without_end():
+    """Return a loop whose condition stays true, for 2^63 - 1 rounds."""
+    kinds = {"i": TensorProto.INT64, "go": TensorProto.BOOL, "on": TensorProto.BOOL}
+    takes, gives = (
+        [helper.make_tensor_value_info(name, kinds.get(name, TensorProto.FLOAT), []) for name in names]
+        for names in (("i", "go", "a"), ("on", "b"))
+    )
+    nodes = [helper.make_node("Identity", ["go"], ["on"]), helper.make_node("Identity", ["a"], ["b"])]
+    body = helper.make_graph(nodes, "round", takes, gives)
+    numbers = [
+        helper.make_tensor("most", TensorProto.INT64, [], [2**63 - 1]),
+        helper.make_tensor("yes", TensorProto.BOOL, [], [True]),
+        helper.make_tensor("zero", TensorProto.FLOAT, [], [0.0]),
+    ]
+    loop = helper.make_node("Loop", ["most", "yes", "zero"], ["w"], body=body)
+    return [loop, ADD], numbers
+
+
+def defined(domain):
+    """Return an operation of the graph's own, which calls itself."""
+    itself = helper.make_node("Again", ["a"], ["b"], domain=domain)
+    own = helper.make_function(domain, "Again", ["a"], ["b"], [itself], [helper.make_opsetid("", 20)])
+    return graph([helper.make_node("Again", ["x"], ["y"], domain=domain)], functions=[own])
+
+
 HOSTILE = {
+    "a loop without end": (graph(*without_end()), "the operation 'Loop', which can run without end"),
+    "an operation that calls itself": (defined(""), "defines operations of its own"),
     "an absolute path": (graph([ADD], [elsewhere("/etc/hostname")]), "numbers in another file"),
     "a path upwards": (graph([ADD], [elsewhere("../secret")]), "numbers in another file"),
     "a path in the folder": (graph([ADD], [elsewhere("secret")]), "numbers in another file"),
@@ -230,6 +258,18 @@ def test_a_graph_is_never_taken_for_another_format(tmp_path):
     assert body[4:8] == b"ORTM"
     put(tmp_path, body)
     np.testing.assert_array_equal(np.stack(ServedGraph(tmp_path)(ROWS)), np.ones((3, 2)))
+
+
+def test_a_network_that_becomes_a_loop_is_not_written(folder, tmp_path, monkeypatch):
+    """What could not be read again."""
+
+    def export(guarded, example, path):
+        path.write_bytes(graph(*without_end()).SerializeToString())
+
+    monkeypatch.setattr(served_graph, "export_onnx", export)
+    with pytest.raises(ValueError, match=r"cannot be written as an ONNX graph: it asks for .*'Loop'.* save method\.$"):
+        write_graph(calibrated(gb.nn.FullyConnected(6, (4,)), torch.randn(100, 6)), torch.randn(3, 6), tmp_path)
+    assert list(tmp_path.iterdir()) == []
 
 
 DAMAGE = """

@@ -1,6 +1,11 @@
 """``gb.load(..., trusted=...)``: only the bytes that were checked are parsed, and nothing is if the check fails."""
 
+import hashlib
 import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -124,10 +129,10 @@ def test_a_file_that_changes_after_the_check_does_not_matter(signed, monkeypatch
     path, key = signed
     other = path.with_name("other")
     rule(0.5).save(other)
-    check = signed_file.check_signature
+    read = signed_file.read_known
 
-    def check_and_change(*given):
-        found = check(*given)
+    def read_and_change(*given):
+        found = read(*given)
         {
             "replaced": lambda: other.replace(path),
             "removed": path.unlink,
@@ -135,8 +140,55 @@ def test_a_file_that_changes_after_the_check_does_not_matter(signed, monkeypatch
         }[then]()
         return found
 
-    monkeypatch.setattr(signed_file, "check_signature", check_and_change)
+    monkeypatch.setattr(signed_file, "read_known", read_and_change)
     assert gb.load(path, trusted=key).certificate == rule(0.9).certificate
+
+
+def test_a_file_that_changes_between_its_checksum_and_its_reading_is_refused(signed, monkeypatch):
+    """It is read twice, and hashed both times: what is used must be what was checked."""
+    path, key = signed
+    other = path.with_name("other")
+    rule(0.5).save(other)
+    digest = hashlib.file_digest
+
+    def digest_and_change(file, name):
+        found = digest(file, name)
+        path.write_bytes(other.read_bytes())
+        return found
+
+    monkeypatch.setattr(hashlib, "file_digest", digest_and_change)
+    with pytest.raises(SignatureError, match="is not the file that was signed"):
+        gb.load(path, trusted=key)
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs Linux to limit memory")
+def test_a_huge_file_in_the_place_of_a_model_takes_no_memory(signed):
+    """A quarter of a gigabyte that was not signed, with room for half of it."""
+    path, key = signed
+    with path.open("wb") as file:
+        file.truncate(1 << 28)
+    program = """
+        import resource, sys
+        from guardband.doors.signed_file import check_file
+        from guardband.exceptions import SignatureError
+
+        def check():
+            try:
+                check_file(sys.argv[1], sys.argv[2])
+            except SignatureError as error:
+                return str(error)
+
+        with open(sys.argv[1], "rb+") as file:
+            check()  # what is loaded for it
+            taken = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+            resource.setrlimit(resource.RLIMIT_AS, (taken + (1 << 27), taken + (1 << 27)))
+            file.write(b"again")
+        print(check())
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program), str(path), str(key)], capture_output=True, text=True
+    )
+    assert "is not the file that was signed" in done.stdout, done.stderr
 
 
 def test_a_signature_without_a_key_is_refused(signed):

@@ -21,8 +21,9 @@ def keys(
 ) -> None:
     """Make a pair of keys, to sign models and to check signatures.
 
-    guardband writes NAME.private.pem and NAME.public.pem, and never replaces a key. Keep the private key to yourself:
-    whoever has it can sign in your name. Give the public key to whoever uses your models.
+    guardband writes NAME.private.pem and NAME.public.pem, and never replaces a key. If only the private key is there,
+    it gets its public key. Keep the private key to yourself: whoever has it can sign in your name. Give the public key
+    to whoever uses your models.
 
     Examples:
 
@@ -34,7 +35,8 @@ def keys(
     from guardband.doors.keys import make_keys
 
     pair = make_keys(name)
-    speaker.tell(f"Private key: {pair.private}. Keep it to yourself. It signs.")
+    there = "" if pair.is_new else " It was there already, and only its public key is new."
+    speaker.tell(f"Private key: {pair.private}. Keep it to yourself. It signs.{there}")
     speaker.tell(f"Public key:  {pair.public}. Give it to whoever uses your models. It checks signatures.")
     speaker.tell(f"Fingerprint: {pair.fingerprint}")
     speaker.tell_json({"private": str(pair.private), "public": str(pair.public), "fingerprint": pair.fingerprint})

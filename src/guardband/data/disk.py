@@ -19,7 +19,8 @@ from guardband.data.files import STANDARD
 from guardband.data.kinds import Kind, column_of, kind_of_text, remark_on
 from guardband.data.memory import need_memory_for_bytes, need_memory_for_cells
 from guardband.data.packages import need_packages
-from guardband.data.parquet_file import need_shallow
+from guardband.data.parquet_file import row_groups
+from guardband.data.parquet_rows import parquet_rows
 from guardband.data.storage import Address, arrow_source, buffer_bytes, is_address
 from guardband.data.text_cells import FIRST_DAY, LAST_DAY, CellError, cells_of, is_bytes, is_latin
 from guardband.data.zip_file import ZIP, is_workbook
@@ -47,7 +48,7 @@ class DiskTable:
     It is told which columns are wanted (None: all), and may yield others beside them. ``schema`` has the types of the
     columns, None for a CSV. ``is_sheet``: it is one of Excel, whose text is read as that of a CSV. ``remarks`` are
     sentences on its cells, and ``_place`` says where a row lies if there are several files. ``kind`` is the format that
-    the file begins as if its buffers become columns as they are: Parquet or Arrow.
+    the file begins as if its buffers become columns as they are: Parquet or Arrow. ``packed`` is how many bytes it has.
     """
 
     label: str
@@ -60,6 +61,7 @@ class DiskTable:
     remarks: tuple[str, ...] = ()
     _place: Callable[[int], str] | None = None
     kind: str | None = None
+    packed: int | None = None
 
     @property
     def is_text(self) -> bool:
@@ -99,7 +101,7 @@ class DiskTable:
             for start in range(0, len(batch), size):
                 part = batch.slice(start, size)
                 rows += len(part)
-                need_memory_for_bytes(unpacked_bytes(part), self.label)
+                need_memory_for_bytes(unpacked_bytes(part), self.label, self.packed)
                 yield plain_batch(part), rows
         if rows != self.total:
             raise UnreadableError(f"{self.label} says that it has {self.total:,} rows, but holds {rows:,}. {AGAIN}")
@@ -187,7 +189,8 @@ def _open_csv(file: Path | Address | None, stream: Stream, label: str) -> DiskTa
             for batch in csv_blocks(own, dialect, names, label, again):
                 yield batch, own.taken
 
-    return DiskTable(label, names, None if file is None else file.stat().st_size, dialect, read)
+    packed = None if file is None else file.stat().st_size
+    return DiskTable(label, names, packed, dialect, read, packed=packed)
 
 
 def _stream(file: Path | Address, label: str) -> Stream:
@@ -199,7 +202,7 @@ def _open_parquet(path: Path | Address) -> DiskTable:
 
     with reading(str(path), "Parquet"):
         with path.open("rb") as opened:
-            need_shallow(opened, str(path))
+            row_groups(opened, str(path))  # which refuses columns that are nested too deep
         with arrow_source(path) as source:
             about = parquet.read_metadata(source)
         schema = about.schema.to_arrow_schema()
@@ -216,7 +219,7 @@ def _open_parquet(path: Path | Address) -> DiskTable:
         buffer = buffer_bytes(path, len(names))
         with arrow_source(path) as source, parquet.ParquetFile(source, buffer_size=buffer, pre_buffer=False) as file:
             _need_unchanged(file.schema_arrow, schema, path)
-            for batch in file.iter_batches(batch_rows(len(names)), columns=chosen if can_choose else None):
+            for batch in parquet_rows(path, file, batch_rows(len(names)), chosen if can_choose else None):
                 done += len(batch)
                 yield batch.rename_columns(chosen), done
 
@@ -228,7 +231,7 @@ def _open_arrow(path: Path) -> DiskTable:
 
     with reading(str(path), "Arrow"):
         with path.open("rb") as opened:
-            found = batches_in(opened, str(path))
+            found, packed = batches_in(opened, str(path)), opened.seek(0, 2)
         # Not by a memory map: a file that is cut while it is read would end the process.
         with pa.OSFile(str(path)) as source:
             schema = pa.ipc.open_file(source).schema
@@ -243,7 +246,7 @@ def _open_arrow(path: Path) -> DiskTable:
             file = pa.ipc.open_file(source, options=pa.ipc.IpcReadOptions(included_fields=chosen))
             _need_unchanged(file.schema, pa.schema([schema.field(i) for i in chosen]), path)
             for i in range(file.num_record_batches):
-                need_memory_for_bytes(found[i].size if i < len(found) else 0, str(path))
+                need_memory_for_bytes(found[i].size if i < len(found) else 0, str(path), packed)
                 batch = file.get_batch(i)
                 done += len(batch)
                 yield batch.rename_columns([unique[j] for j in chosen]), done
@@ -264,7 +267,7 @@ def _columnar(
     if not names:
         raise ValueError(f"{path} has no columns. Write a table that has some.")
     renamed = pa.schema(list(zip(names, schema.types, strict=True)))
-    return DiskTable(str(path), names, rows, None, read, plain_schema(renamed), kind=kind)
+    return DiskTable(str(path), names, rows, None, read, plain_schema(renamed), kind=kind, packed=path.stat().st_size)
 
 
 def _need_unchanged(found: pa.Schema, known: pa.Schema, path: Path | Address) -> None:
@@ -330,7 +333,7 @@ def whole_of(
     for batch, done in disk.batches(columns):
         parts.append(batch)
         size += unpacked_bytes(batch)
-        need_memory_for_bytes(size, disk.label)
+        need_memory_for_bytes(size, disk.label, disk.packed)
         on_batch(done)
     with disk.reading():
         return pa.Table.from_batches(parts)

@@ -66,6 +66,23 @@ def _replace(path: Path, write: Callable[[Path], object]) -> None:
         _sync_folder(place.parent)
 
 
+def write_new(path: Path, body: bytes, mode: int) -> None:
+    """Write a file whole or not at all where there was none, with rights that the umask may lower.
+
+    What is there already, be it a link to nothing, is a ``FileExistsError``.
+    """
+    with _part_of(path, mode) as part:
+        rights = stat.S_IMODE(part.stat().st_mode)
+        part.chmod(rights | stat.S_IRUSR | stat.S_IWUSR)
+        with part.open("rb+") as file:
+            file.write(body)
+            file.flush()
+            os.fsync(file.fileno())
+        part.chmod(rights)
+        os.link(part, path)
+        _sync_folder(path.parent)
+
+
 def need_room(path: Path) -> None:
     """Raise ``OSError`` if no file can be made beside a path; only trying tells, since rights do not say all."""
     with _part_of(place_of(path)):
@@ -161,18 +178,14 @@ def _status(path: Path) -> os.stat_result | None:
 
 
 @contextmanager
-def _part_of(place: Path) -> Iterator[Path]:
+def _part_of(place: Path, rights: int = 0o666) -> Iterator[Path]:
     """Make a locked, empty file beside a place; if a file is there already, nobody else may read the new one yet.
 
     Its name is text, since other packages write no other names.
     """
-    name = place.name
-    if len(os.fsencode(name)) > LONGEST_NAME or not _is_text(name):
-        import hashlib
-
-        name = hashlib.sha256(os.fsencode(name)).hexdigest()
-    _sweep(place.parent, name)
-    mode = 0o666 if _status(place) is None else 0o600
+    sweep(place)
+    name = _name_for(place)
+    mode = rights if _status(place) is None else 0o600
     while True:
         part = place.with_name(f".{name}.{os.urandom(8).hex()}.part")
         _unfinished[part] = os.getpid()
@@ -200,9 +213,19 @@ def _is_text(name: str) -> bool:
     return True
 
 
-def _sweep(folder: Path, name: str) -> None:
+def _name_for(place: Path) -> str:
+    name = place.name
+    if len(os.fsencode(name)) > LONGEST_NAME or not _is_text(name):
+        import hashlib
+
+        name = hashlib.sha256(os.fsencode(name)).hexdigest()
+    return name
+
+
+def sweep(place: Path) -> None:
     """Remove the part files of a place whose writers are no more: those that nobody holds a lock on."""
-    with suppress(OSError), os.scandir(folder) as entries:
+    name = _name_for(place)
+    with suppress(OSError), os.scandir(place.parent) as entries:
         for entry in entries:
             if is_part_of(name, entry.name) and entry.is_file(follow_symlinks=False):
                 with suppress(OSError):

@@ -14,6 +14,8 @@ BYTES_PER_CELL = 48
 LARGEST_SHARE = 0.5
 """Of the memory, that one batch may fill before it is converted."""
 GIB = 1 << 30
+LEAST, TIMES = 1 << 28, 1000
+"""Bytes that the rows of any file may take, and how many times its own size those of a larger one may."""
 
 
 def memory() -> int | None:
@@ -32,8 +34,16 @@ def need_memory_for_cells(rows: int, columns: int, label: str) -> None:
     _need(rows * columns * BYTES_PER_CELL, 1.0, f"{label} has {rows:,} rows of {columns:,} columns, which")
 
 
-def need_memory_for_bytes(size: int, label: str) -> None:
-    """Raise if what was read so far, or a batch that is read at once, is more than memory can hold and convert."""
+def need_memory_for_bytes(size: int, label: str, packed: int | None = None) -> None:
+    """Raise if what was read so far, or a batch that is read at once, is more than memory can hold and convert.
+
+    So is what takes out of all proportion more than the file, if ``packed`` says how many bytes that has.
+    """
+    if packed is not None and size > max(LEAST, TIMES * packed):
+        raise UnreadableError(
+            f"{label} has {packed:,} bytes, and unpacks to more than {max(LEAST, TIMES * packed) / (1 << 20):,.0f} MiB "
+            "of rows, as files do that are made to fill memory. Use fewer rows or columns, or shorten long texts."
+        )
     _need(size, LARGEST_SHARE, f"{label} unpacks to rows that")
 
 

@@ -1,60 +1,87 @@
-"""How deep a Parquet file's columns are nested, read without trust: Arrow follows them down until its stack ends.
+"""What a Parquet file says at its end, read without trust: how deep columns are nested, and where their data lie.
 
-The file ends with a structure of Thrift's compact protocol. Its second field lists columns and groups in order, each
-with the number of its children.
+Arrow follows nested columns down until its stack ends, and its errors on the rest end a process that asks in Python.
+The end is a structure of Thrift's compact protocol. Its second field lists columns and groups in order, each with the
+number of its children, and its fourth field the groups of rows.
 """
 
 from __future__ import annotations
 
 import struct
 from io import BufferedReader
+from typing import NamedTuple
 
 from guardband.data.damage import AGAIN, UnreadableError
+from guardband.data.thrift import INT, LIST, LONG, STRUCT, Compact
 
 DEEPEST = 100
 SCHEMA, CHILDREN = 2, 5
-TRUE, FALSE, BYTE, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = 1, 2, 3, 7, 8, 9, 10, 11, 12
+GROUPS, COLUMNS, ROWS, ABOUT = 4, 1, 3, 3
+CODEC, VALUES, PACKED, DATA, DICTIONARY = 4, 5, 7, 9, 11
+KINDS = {CODEC: INT, VALUES: LONG, PACKED: LONG, DATA: LONG, DICTIONARY: LONG}
 
 
-def need_shallow(file: BufferedReader, label: str) -> None:
-    """Raise if columns are nested too deep to be read; other faults of the file are left to Arrow."""
+class Chunk(NamedTuple):
+    """Where the pages of a column in a row group lie, how many values they have, and by which codec they are packed."""
+
+    begin: int
+    end: int
+    values: int
+    codec: int
+
+
+class Group(NamedTuple):
+    """Rows, and one chunk for each column."""
+
+    rows: int
+    chunks: tuple[Chunk, ...]
+
+
+def row_groups(file: BufferedReader, label: str) -> tuple[Group, ...]:
+    """Return the row groups, as far as the end of the file can be read: other faults of it are left to Arrow.
+
+    Columns that are nested too deep are refused.
+    """
     size = file.seek(0, 2)
     file.seek(max(0, size - 8))
     end = file.read(8)
     length = int.from_bytes(end[:4], "little")
     if len(end) < 8 or length > size - 8:
-        return
+        return ()
     file.seek(size - 8 - length)
+    footer = _Footer(file.read(length))
     try:
-        is_deep = _Reader(file.read(length)).is_deep()
+        is_deep = footer.is_deep()
     except (IndexError, struct.error, RecursionError):
-        is_deep = False
+        return ()
     if is_deep:
         raise UnreadableError(
             f"{label} begins as Parquet, but cannot be read: its columns are nested more than {DEEPEST} deep. {AGAIN}"
         )
+    return footer.groups
 
 
-class _Reader:
-    """Reads Thrift's compact protocol; what leads beyond the end is an ``IndexError``."""
+class _Footer(Compact):
+    """The structure at the end of a file."""
 
-    def __init__(self, data: bytes) -> None:
-        self._data, self._at = data, 0
+    groups: tuple[Group, ...] = ()
 
     def is_deep(self) -> bool:
-        """Return whether one of the lists of columns in the structure is nested too deep."""
+        """Return whether one of the lists of columns is nested too deep; if not, ``groups`` is what the rest says."""
         field = 0
-        while head := self._byte():
-            field = self._field(field, head)
+        while head := self.byte():
+            field = self.field(field, head)
             if field == SCHEMA and head & 15 == LIST:
                 if self._is_deep_schema():
                     return True
+            elif field == GROUPS and head & 15 == LIST:
+                self.groups = tuple(self._group() for _ in range(self.list_of()[0]))
             else:
-                self._skip(head & 15)
+                self.skip(head & 15)
         return False
 
     def _is_deep_schema(self) -> bool:
-        count, _ = self._list()
+        count, _ = self.list_of()
         waiting: list[int] = []  # for how many more children each group around the present one waits
         for _ in range(count):
             if waiting:
@@ -71,84 +98,44 @@ class _Reader:
 
     def _children(self) -> int:
         field = children = 0
-        while head := self._byte():
-            field = self._field(field, head)
-            if field == CHILDREN and head & 15 == 5:
-                number = self._number()
-                children = (number >> 1) ^ -(number & 1)
+        while head := self.byte():
+            field = self.field(field, head)
+            if field == CHILDREN and head & 15 == INT:
+                children = self.integer()
             else:
-                self._skip(head & 15)
+                self.skip(head & 15)
         return children
 
-    def _field(self, before: int, head: int) -> int:
-        """Return the number of a field, of 16 bits: Arrow reads larger ones as if they were smaller."""
-        if head >> 4:
-            return before + (head >> 4) & 0xFFFF
-        number = self._number()
-        return ((number >> 1) ^ -(number & 1)) & 0xFFFF
+    def _group(self) -> Group:
+        field = rows = 0
+        chunks: tuple[Chunk, ...] = ()
+        while head := self.byte():
+            field, kind = self.field(field, head), head & 15
+            if field == COLUMNS and kind == LIST:
+                chunks = tuple(self._chunk() for _ in range(self.list_of()[0]))
+            elif field == ROWS and kind == LONG:
+                rows = self.integer(64)
+            else:
+                self.skip(kind)
+        return Group(rows, chunks)
 
-    def _byte(self) -> int:
-        self._at += 1
-        return self._data[self._at - 1]
+    def _chunk(self) -> Chunk:
+        field, found = 0, Chunk(0, 0, 0, 0)
+        while head := self.byte():
+            field, kind = self.field(field, head), head & 15
+            if field == ABOUT and kind == STRUCT:
+                found = self._about_chunk()
+            else:
+                self.skip(kind)
+        return found
 
-    def _number(self) -> int:
-        number = shift = 0
-        while True:
-            byte = self._byte()
-            number |= (byte & 127) << shift
-            shift += 7
-            if byte < 128 or shift > 70:
-                return number & 0xFFFFFFFF  # as Arrow takes sizes and counts
-
-    def _list(self) -> tuple[int, int]:
-        head = self._byte()
-        return (self._number() if head >> 4 == 15 else head >> 4), head & 15
-
-    def _skip_struct(self) -> None:
-        """Skip a structure, numbers and short texts without a call for each: a footer has millions of them."""
-        data, at = self._data, self._at
-        while head := data[at]:
-            at += 1
-            kind = head & 15
-            if head < 16:  # the field's number follows
-                while data[at] > 127:
-                    at += 1
-                at += 1
-            if BYTE < kind < DOUBLE:
-                while data[at] > 127:
-                    at += 1
-                at += 1
-            elif kind == BINARY and data[at] < 128:
-                at += data[at] + 1
-            elif kind not in (TRUE, FALSE):
-                self._at = at
-                self._skip(kind)
-                at = self._at
-        self._at = at + 1
-
-    def _skip(self, kind: int) -> None:
-        if kind in (TRUE, FALSE):
-            return
-        if kind == BYTE:
-            self._at += 1
-        elif kind == DOUBLE:
-            self._at += 8
-        elif kind == BINARY:
-            size = self._number()
-            self._at += size
-        elif kind in (LIST, SET):
-            count, inner = self._list()
-            for _ in range(count):
-                self._skip(BYTE if inner in (TRUE, FALSE) else inner)
-        elif kind == MAP:
-            count = self._number()
-            kinds = self._byte() if count else 0
-            for _ in range(count):
-                for inner in (kinds >> 4, kinds & 15):
-                    self._skip(BYTE if inner in (TRUE, FALSE) else inner)
-        elif kind == STRUCT:
-            self._skip_struct()
-        else:
-            self._number()
-        if self._at > len(self._data):
-            raise IndexError
+    def _about_chunk(self) -> Chunk:
+        field, said = 0, dict.fromkeys(KINDS, 0)
+        while head := self.byte():
+            field, kind = self.field(field, head), head & 15
+            if field in KINDS and kind == KINDS[field]:
+                said[field] = self.integer(32 if kind == INT else 64)
+            else:
+                self.skip(kind)
+        begin = said[DICTIONARY] if 0 < said[DICTIONARY] < said[DATA] else said[DATA]
+        return Chunk(begin, begin + said[PACKED], said[VALUES], said[CODEC])

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from guardband.data.disk import DiskTable, batch_rows
-from guardband.data.storage import arrow_source, buffer_bytes
+from guardband.data.parquet_rows import parquet_rows
+from guardband.data.storage import Address, arrow_source, buffer_bytes, is_address
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,12 +34,13 @@ def part_of_parquet(disk: DiskTable, first: int, rows: int) -> DiskTable:
     from pyarrow import parquet
 
     size = batch_rows(len(disk.names))
+    path = Address.of(disk.label) if is_address(disk.label) else Path(disk.label)
 
     def read(columns: Sequence[str] | None) -> Iterator[tuple[pa.RecordBatch, int]]:
         wanted = list(disk.names if columns is None else columns)
-        buffer = buffer_bytes(disk.label, len(disk.names))
+        buffer = buffer_bytes(path, len(disk.names))
         with (
-            arrow_source(disk.label) as source,
+            arrow_source(path) as source,
             parquet.ParquetFile(source, buffer_size=buffer, pre_buffer=False) as file,
         ):
             names = file.schema_arrow.names
@@ -52,7 +55,7 @@ def part_of_parquet(disk: DiskTable, first: int, rows: int) -> DiskTable:
                 before += own
             at, kept, held = start or 0, [], 0
             chosen = [name for name in disk.names if name in wanted] if as_they_are else None
-            for batch in file.iter_batches(size, row_groups=groups, columns=chosen):
+            for batch in parquet_rows(path, file, size, chosen, groups):
                 named = batch.rename_columns(chosen or list(disk.names))
                 low, high = max(first - at, 0), min(first + rows - at, len(batch))
                 at += len(batch)

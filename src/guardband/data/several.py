@@ -65,6 +65,7 @@ def joined(disks: list[DiskTable]) -> DiskTable:
         _need_same_columns(first, disk)
     schema = _common_schema(disks)
     totals = [disk.total for disk in disks if disk.total is not None]
+    packed = [disk.packed for disk in disks if disk.packed is not None]
     starts: list[tuple[int, DiskTable]] = []
 
     def read(columns: Sequence[str] | None) -> Iterator[tuple[pa.RecordBatch, int]]:
@@ -93,6 +94,7 @@ def joined(disks: list[DiskTable]) -> DiskTable:
         is_sheet=first.is_sheet,
         remarks=tuple(remark for disk in disks for remark in disk.remarks),
         _place=place,
+        packed=sum(packed) if len(packed) == len(disks) else None,
     )
 
 

@@ -6,12 +6,12 @@ import hashlib
 import os
 import stat
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from guardband.data.files import sweep, write_new
 from guardband.data.packages import need_packages
 from guardband.doors.read_once import read_once
 from guardband.exceptions import SignatureError
@@ -68,49 +68,70 @@ class PrivateKey:
     @classmethod
     def read(cls, path: Path) -> PrivateKey:
         """Return the key in a PEM file that nobody else may read."""
-        package = _cryptography()
-        text = read_once(path, "key", LARGEST, lambda status: _need_own(status, path))
-        if b"PUBLIC KEY" in text:
-            raise SignatureError(f"{path} is a public key, and cannot sign. Name the private key.")
-        try:
-            key = package.serialization.load_pem_private_key(text, password=None)
-        except TypeError:
-            raise SignatureError(
-                f"{path} has a passphrase, and guardband reads only keys without one. {HOW_TO_MAKE}"
-            ) from None
-        except (ValueError, package.UnsupportedAlgorithm):
-            raise SignatureError(f"{path} is no private key in PEM format. {HOW_TO_MAKE}") from None
-        if not isinstance(key, package.ed25519.Ed25519PrivateKey):
-            raise SignatureError(f"{path} is a key of another algorithm than Ed25519. {HOW_TO_MAKE}")
+        key = _private_key(path)
         return cls(_fingerprint(key.public_key()), key.sign)
 
 
 @dataclass(frozen=True)
 class KeyPair:
-    """The files of a new pair of keys, and its fingerprint."""
+    """The files of a pair of keys, its fingerprint, and whether its private key is new."""
 
     private: Path
     public: Path
     fingerprint: str
+    is_new: bool
 
 
 def make_keys(name: Path) -> KeyPair:
-    """Write ``NAME.private.pem``, which only its owner may read, and ``NAME.public.pem``; nothing is overwritten."""
+    """Write ``NAME.private.pem``, which only its owner may read, and ``NAME.public.pem``; nothing is overwritten.
+
+    A private key of yours without its public key, as a process leaves it that was killed, gets its public key.
+    """
     if not name.name:
         raise ValueError(f"A pair of keys needs a name, found {str(name)!r}. Use a name such as release.")
     package = _cryptography()
-    pem, nothing = package.serialization.Encoding.PEM, package.serialization.NoEncryption()
-    key = package.ed25519.Ed25519PrivateKey.generate()
-    secret = key.private_bytes(pem, package.serialization.PrivateFormat.PKCS8, nothing)
-    known = key.public_key().public_bytes(pem, package.serialization.PublicFormat.SubjectPublicKeyInfo)
     private, public = (name.with_name(name.name + ending) for ending in (PRIVATE, PUBLIC))
+    if os.path.lexists(public):
+        raise _is_there(public)
+    pem, nothing = package.serialization.Encoding.PEM, package.serialization.NoEncryption()
+    is_new = not os.path.lexists(private)
+    if is_new:
+        key = package.ed25519.Ed25519PrivateKey.generate()
+        _write_new(private, key.private_bytes(pem, package.serialization.PrivateFormat.PKCS8, nothing), 0o600)
+    else:
+        key = _left_alone(private)
+        sweep(private)
+    known = key.public_key().public_bytes(pem, package.serialization.PublicFormat.SubjectPublicKeyInfo)
     _write_new(public, known, 0o644)
+    return KeyPair(private, public, _fingerprint(key.public_key()), is_new)
+
+
+def _left_alone(path: Path) -> Any:
+    """Return a private key whose public key is missing, if it is our own: nobody else may give us one."""
+    if path.is_symlink() or (hasattr(os, "geteuid") and path.stat().st_uid != os.geteuid()):
+        raise _is_there(path)
     try:
-        _write_new(private, secret, 0o600)
-    except BaseException:
-        public.unlink()
-        raise
-    return KeyPair(private, public, _fingerprint(key.public_key()))
+        return _private_key(path)
+    except SignatureError:
+        raise _is_there(path) from None
+
+
+def _private_key(path: Path) -> Any:
+    package = _cryptography()
+    text = read_once(path, "key", LARGEST, lambda status: _need_own(status, path))
+    if b"PUBLIC KEY" in text:
+        raise SignatureError(f"{path} is a public key, and cannot sign. Name the private key.")
+    try:
+        key = package.serialization.load_pem_private_key(text, password=None)
+    except TypeError:
+        raise SignatureError(
+            f"{path} has a passphrase, and guardband reads only keys without one. {HOW_TO_MAKE}"
+        ) from None
+    except (ValueError, package.UnsupportedAlgorithm):
+        raise SignatureError(f"{path} is no private key in PEM format. {HOW_TO_MAKE}") from None
+    if not isinstance(key, package.ed25519.Ed25519PrivateKey):
+        raise SignatureError(f"{path} is a key of another algorithm than Ed25519. {HOW_TO_MAKE}")
+    return key
 
 
 def _cryptography() -> SimpleNamespace:
@@ -135,20 +156,14 @@ def _fingerprint(key: Any) -> str:
 
 
 def _write_new(path: Path, body: bytes, mode: int) -> None:
-    """Write a file that was not there; a link in its place is not followed."""
     try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
+        write_new(path, body, mode)
     except FileExistsError:
-        raise FileExistsError(f"{path} is there already, and guardband replaces no key. Choose another name.") from None
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(body)
-            file.flush()
-            os.fsync(file.fileno())
-    except BaseException:
-        with suppress(OSError):
-            path.unlink()
-        raise
+        raise _is_there(path) from None
+
+
+def _is_there(path: Path) -> FileExistsError:
+    return FileExistsError(f"{path} is there already, and guardband replaces no key. Choose another name.")
 
 
 def _need_own(status: os.stat_result, path: Path) -> None:

@@ -28,11 +28,12 @@ def refused_in_words(path: str | PathLike[str]) -> Iterator[None]:
 
 
 def certificate_in(entries: Mapping[str, Any]) -> Certificate:
-    """Return the certificate in a file; raise unless it can be said in words and as JSON."""
+    """Return the certificate in a file; raise unless it can be said in words and as JSON, and expects something."""
     convert(entries, CertificateEntries)
     _check_numbers(entries["promise"])
     certificate = Certificate.from_dict(entries)
     str(certificate), certificate.to_dict(), certificate.promise.headline(certificate.method)
+    certificate.promise.expectations()
     return certificate
 
 

@@ -5,10 +5,13 @@ A pipe or a device in the place of a file is refused before a byte is read, and 
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from io import BufferedReader
 from pathlib import Path
 
 from guardband.exceptions import SignatureError
@@ -42,6 +45,29 @@ def read_once(
     check: Callable[[os.stat_result], object] = lambda status: None,
 ) -> bytes:
     """Return all bytes of a file; ``check`` sees the status of the very file that is read."""
+    with _opened(path, what, check) as file:
+        body = file.read(-1 if largest is None else largest + 1)
+    if largest is not None and len(body) > largest:
+        raise SignatureError(f"{path} has more than {largest:,} bytes, and is no {what}. Check the path.")
+    return body
+
+
+def read_known(path: Path, what: str, sha512: str) -> bytes | None:
+    """Return all bytes of a file that has this SHA-512, None of any other: that one is never in memory as a whole."""
+    with _opened(path, what) as file:
+        if hashlib.file_digest(file, "sha512").hexdigest() != sha512:
+            return None
+        size = file.tell()
+        file.seek(0)
+        body = file.read(size)
+    # It may have been changed since it was read for the first time.
+    return body if hashlib.sha512(body).hexdigest() == sha512 else None
+
+
+@contextmanager
+def _opened(
+    path: Path, what: str, check: Callable[[os.stat_result], object] = lambda status: None
+) -> Iterator[BufferedReader]:
     try:
         # A pipe that nobody writes to would keep us waiting: it is opened without, and refused.
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
@@ -56,9 +82,6 @@ def read_once(
             raise SignatureError(f"{path} is no file, and cannot be a {what}. Check the path.")
         check(status)
         with open(handle, "rb", closefd=False) as file:
-            body = file.read(-1 if largest is None else largest + 1)
+            yield file
     finally:
         os.close(handle)
-    if largest is not None and len(body) > largest:
-        raise SignatureError(f"{path} has more than {largest:,} bytes, and is no {what}. Check the path.")
-    return body

@@ -27,6 +27,8 @@ LARGEST = 3 * 2**29
 """The most bytes of weights: a graph of over two gigabytes cannot be one file."""
 STANDARD = ("", "ai.onnx")
 """The names under which ONNX's own operations go. Others may read files, or come from a library."""
+LOOP = "Loop"
+"""The operation that repeats a part of the graph as often as the graph itself says."""
 
 Numbers = NDArray[np.float32]
 
@@ -47,6 +49,9 @@ def write_graph(guarded: GuardedNetwork, example: Tensor, folder: Path) -> None:
             f"This network cannot be written as an ONNX graph: {_reason(error)}. Use operations that torch.onnx knows, "
             "or keep the network by its save method."
         ) from error
+    if fault := _fault_of((folder / GRAPH).read_bytes()):
+        (folder / GRAPH).unlink()
+        raise ValueError(f"This network cannot be written as an ONNX graph: it {fault}. Keep it by its save method.")
     text = f"{_digest((folder / GRAPH).read_bytes())}  {GRAPH}\n"  # as the program sha256sum writes and checks it
     write_whole(folder / CHECKSUM, lambda part: part.write_text(text))
 
@@ -71,7 +76,8 @@ class ServedGraph:
             known = file.read(len(line) + 1)
         if known != line:
             raise self._unusable("is damaged: its checksum does not match")
-        self._refuse_foreign(body)
+        if fault := _fault_of(body):
+            raise self._unusable(fault)
         runtime = import_module("onnxruntime")
         options = runtime.SessionOptions()
         options.log_severity_level = 4  # what is wrong is raised, not printed
@@ -114,23 +120,31 @@ class ServedGraph:
             raise self._unusable("gives ends of intervals that are no numbers")
         return lower, point, upper
 
-    def _refuse_foreign(self, body: bytes) -> None:
-        """Refuse a graph with other than ONNX's own operations, or with numbers that lie in other files."""
-        onnx = import_module("onnx")
-        try:
-            model = onnx.ModelProto.FromString(body)
-        except Exception as error:  # the kind of error differs between versions of protobuf
-            raise self._unusable("holds no graph") from error
-        for message in _messages(model):
-            if isinstance(message, onnx.TensorProto) and (
-                message.data_location == onnx.TensorProto.EXTERNAL or message.external_data
-            ):
-                raise self._unusable("refers to numbers in another file")
-            if isinstance(message, onnx.NodeProto) and message.domain not in STANDARD:
-                raise self._unusable(f"asks for the operation {message.op_type[:40]!r}, which is not one of ONNX's own")
-
     def _unusable(self, why: str) -> ModelFileError:
         return ModelFileError(f"{self._place} {why}. Save the model again, or get the folder anew.")
+
+
+def _fault_of(body: bytes) -> str | None:
+    """Return what speaks against a graph: other operations than ONNX's own, repetition, numbers in other files."""
+    onnx = import_module("onnx")
+    try:
+        model = onnx.ModelProto.FromString(body)
+    except Exception:  # the kind of error differs between versions of protobuf
+        return "holds no graph"
+    if model.functions:  # which may call themselves
+        return "defines operations of its own"
+    for message in _messages(model):
+        if isinstance(message, onnx.TensorProto) and (
+            message.data_location == onnx.TensorProto.EXTERNAL or message.external_data
+        ):
+            return "refers to numbers in another file"
+        if isinstance(message, onnx.NodeProto):
+            asked = f"asks for the operation {message.op_type[:40]!r}"
+            if message.domain not in STANDARD:
+                return f"{asked}, which is not one of ONNX's own"
+            if message.op_type == LOOP:
+                return f"{asked}, which can run without end"
+    return None
 
 
 def _messages(message: Any) -> Iterator[Any]:

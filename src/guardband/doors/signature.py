@@ -50,10 +50,11 @@ class _Fields(Struct, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class Signed:
-    """What a good signature says: which key vouches, and in which words."""
+    """What a good signature says: which key vouches for the file of which SHA-512, and in which words."""
 
     key: str
     comment: str
+    sha512: str
 
 
 def signature_of(body: bytes, key: PrivateKey, purpose: str, comment: str = "") -> bytes:
@@ -71,10 +72,11 @@ def signature_of(body: bytes, key: PrivateKey, purpose: str, comment: str = "") 
     return _text({**signed, "signature": key.sign(DOMAIN + _text(signed)).hex()})
 
 
-def check_signature(body: bytes, signature: bytes, key: PublicKey, purpose: str, path: str, beside: str) -> Signed:
-    """Return what a signature says of the bytes of a file; raise unless the key confirms it, for this purpose.
+def check_signature(signature: bytes, key: PublicKey, purpose: str, path: str, beside: str) -> Signed:
+    """Return what a signature says of a file; raise unless the key confirms it, for this purpose.
 
-    ``path`` and ``beside`` name the file and its signature in errors.
+    Whether the file is the one that was signed is still to be asked: it is if it has the same SHA-512. ``path`` and
+    ``beside`` name the file and its signature in errors.
     """
     found = _read(signature, beside)
     if found.algorithm != ALGORITHM:
@@ -91,12 +93,10 @@ def check_signature(body: bytes, signature: bytes, key: PublicKey, purpose: str,
             f"{path} was signed with another key than the one you trust: {_shown(found.key)}, not {key.fingerprint}. "
             "Ask whoever signed it for the public key, in a way that you trust."
         )
-    if found.sha512 != hashlib.sha512(body).hexdigest():
-        raise SignatureError(f"{path} is not the file that was signed: it was changed, or is another one. {AGAIN}")
     signed = {name: value for name, value in _as_dict(found).items() if name != "signature"}
     if not key.confirms(_bytes(found.signature), DOMAIN + _text(signed)):
         raise SignatureError(f"{beside} is forged or damaged: the key you trust did not sign what it says. {AGAIN}")
-    return Signed(found.key, found.comment)
+    return Signed(found.key, found.comment, found.sha512)
 
 
 def _read(signature: bytes, beside: str) -> _Fields:

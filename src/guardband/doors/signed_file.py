@@ -1,4 +1,4 @@
-"""Model files that a trusted key vouches for: read once, and checked before anything of them is parsed."""
+"""Model files that a trusted key vouches for: their very bytes are checked before anything of them is parsed."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from guardband.doors.keys import PrivateKey, PublicKey
-from guardband.doors.read_once import AnyPath, ReadFile, read_once
-from guardband.doors.signature import ENDING, LARGEST, MODEL, Signed, check_signature, signature_of
+from guardband.doors.read_once import AnyPath, ReadFile, read_known, read_once
+from guardband.doors.signature import AGAIN, ENDING, LARGEST, MODEL, Signed, check_signature, signature_of
 from guardband.exceptions import SignatureError
 
 
@@ -29,9 +29,11 @@ def check_file(
     beside = signature_beside(path) if signature is None else Path(signature)
     if signature is None and Path(path).exists() and not os.path.lexists(beside):
         raise SignatureError(f"{path} has no signature ({beside}). Sign it with guardband sign{otherwise}.")
-    text = read_once(beside, "signature", LARGEST)
-    file = ReadFile(Path(path), read_once(Path(path), "model"))
-    return file, check_signature(file.body, text, key, MODEL, str(path), str(beside))
+    signed = check_signature(read_once(beside, "signature", LARGEST), key, MODEL, str(path), str(beside))
+    body = read_known(Path(path), "model", signed.sha512)
+    if body is None:
+        raise SignatureError(f"{path} is not the file that was signed: it was changed, or is another one. {AGAIN}")
+    return ReadFile(Path(path), body), signed
 
 
 def trusted_file(path: AnyPath, trusted: Any, signature: AnyPath | None = None) -> AnyPath:
