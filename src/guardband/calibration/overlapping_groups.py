@@ -58,7 +58,7 @@ ROUNDING = 1e-12
 """How far numbers may be from exact, relative to the scores that they come from."""
 SUMMED = 1e-14
 """The same for sums of so few scores as a threshold is."""
-UNSURE = 1e-11
+UNSURE = 4e-12
 """The same for how far points are from thresholds after all pivots, with what tells equal points apart."""
 DIGITS = 1e-9
 """Scores may be mistaken for others that differ by no larger share of them."""
@@ -88,12 +88,13 @@ def pattern_thresholds(
     if not len(columns) or not len(solvable):
         return out
     problems = _Problems(scores, pattern, patterns[has][:, columns].astype(np.float64), has, counts[has], level)
-    found = problems.thresholds(new[np.ix_(solvable, columns)])
-    lost = np.isnan(found)
-    if lost.any():
+    found, sure = problems.thresholds(new[np.ix_(solvable, columns)])
+    rest = np.flatnonzero(~sure)
+    if len(rest):
         rows, short = np.flatnonzero(has.take(pattern)), patterns[:, columns]
-        unsolved, near = asked[np.ix_(solvable[lost], columns)], short @ problems.centre
-        found[lost] = exact_thresholds(scores[rows], pattern[rows], short, level, unsolved, near)
+        unsolved, near = asked[np.ix_(solvable[rest], columns)], short @ problems.centre
+        exact = exact_thresholds(scores[rows], pattern[rows], short, level, unsolved, near)
+        found[rest] = np.where(np.abs(found[rest] - exact) <= SUMMED * np.abs(exact), found[rest], exact)
     out[solvable] = found
     return out
 
@@ -141,18 +142,18 @@ class _Problems:
         start = start + self._improved(sample - (phi @ start)[own], own, np.zeros(phi.shape[1]))
         self._look_at(start)
 
-    def thresholds(self, new: Array) -> Array:
-        """Return the threshold of each new pattern, ``(Q, r) -> (Q,)``; nan stands for what was not found."""
-        out = np.full(len(new), np.nan)
+    def thresholds(self, new: Array) -> tuple[Array, NDArray[np.bool_]]:
+        """Return the threshold of each new pattern, ``(Q, r) -> (Q,)``, nan if none was found, and which are sure."""
+        out, sure = np.full(len(new), np.nan), np.zeros(len(new), dtype=bool)
         left, take = np.arange(len(new)), NEAR * (self.phi.shape[1] + 2)
         while len(left):
             found = self._solved(new[left], take)
             if found is not None:
-                out[left] = found
+                out[left], sure[left] = found
             if take >= min(self.n, MOST_POINTS):
                 break
             left, take = left[np.isnan(out[left])], 4 * take
-        return out
+        return out, sure
 
     # ------------------------------------------------------------------------ a guess, from many rows
 
@@ -263,8 +264,8 @@ class _Problems:
 
     # ------------------------------------------------------------------------ solutions, from few points
 
-    def _solved(self, new: Array, take: int) -> Array | None:
-        """Return thresholds from so many rows near the guess; nan where they do not suffice."""
+    def _solved(self, new: Array, take: int) -> tuple[Array, NDArray[np.bool_]] | None:
+        """Return thresholds from so many rows near the guess, nan where they do not suffice, and which are sure."""
         chosen = self._chosen(take)
         if chosen is None:
             return None
@@ -273,15 +274,14 @@ class _Problems:
         base = self._base(points, fixed)
         if base is None:
             return None
-        out, r = np.empty(len(new)), self.phi.shape[1]
+        out, sure, r = np.empty(len(new)), np.empty(len(new), dtype=bool), self.phi.shape[1]
         lot = max(1, MOST_ENTRIES // max(len(scores), r * r))
         for first in range(0, len(new), lot):
             asked = new[first : first + lot]
             found = follow_all(points, base, -self.most * asked, PIVOTS * r)
-            thresholds = self._read(points, scores, found, asked, reach)
-            sure = np.isinf(thresholds) | self._is_sure(points, scores, found)
-            out[first : first + lot] = np.where(sure, thresholds, np.nan)
-        return out
+            own = out[first : first + lot] = self._read(points, scores, found, asked, reach)
+            sure[first : first + lot] = np.isinf(own) | (~np.isnan(own) & self._is_sure(points, scores, found))
+        return out, sure
 
     def _chosen(self, take: int) -> tuple[Rows, Array] | None:
         """Return the rows nearest to the centre, and how near all other rows of each pattern are not, ``(P,)``.
