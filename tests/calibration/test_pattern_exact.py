@@ -53,3 +53,12 @@ def read(one, two, both):
 )
 def test_a_threshold_is_rounded_up_and_one_that_is_a_score_but_for_rounding_is_no_less(one, two, both, threshold):
     assert read(one, two, both) == threshold
+
+
+def test_distances_that_are_equal_when_rounded_are_compared_as_they_are():
+    near, far = pattern_exact._Distance(2**80 + 1, 3, 0), pattern_exact._Distance(2**81 + 4, 6, 1)
+    assert near.rounded() == far.rounded() == 2**80 / 3
+    assert near < far
+    assert not far < near
+    assert not near < near
+    assert pattern_exact._Distance(10**400, 1, 0).rounded() == np.inf
