@@ -76,6 +76,7 @@ FILES = [
     "calibration/risk_control",
     "calibration/overlapping_groups",
     "calibration/pattern_paths",
+    "calibration/pattern_exact",
     "calibration/sided",
     "bands/placement",
     "doors/stored",

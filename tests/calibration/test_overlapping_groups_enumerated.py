@@ -12,6 +12,7 @@ import pytest
 
 from guardband.calibration import overlapping_groups
 from guardband.calibration.overlapping_groups import pattern_thresholds
+from guardband.calibration.pattern_exact import exact_thresholds
 
 BEYOND = 10**6
 """In place of an infinite score."""
@@ -89,8 +90,8 @@ SMALL = {
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("small", SMALL)
 def test_thresholds_are_the_best_of_all_that_could_be(small, seed, monkeypatch):
-    """A threshold that is a score of its pattern is so to the last bit. No linear program is needed."""
-    monkeypatch.setattr(overlapping_groups, "programmed_thresholds", None)
+    """A threshold that is a score of its pattern is so to the last bit. No whole numbers are needed."""
+    monkeypatch.setattr(overlapping_groups, "exact_thresholds", None)
     for name, value in SMALL[small].items():
         monkeypatch.setattr(overlapping_groups, name, value)
     rng = np.random.default_rng(seed)
@@ -113,6 +114,38 @@ def test_thresholds_are_the_best_of_all_that_could_be(small, seed, monkeypatch):
         gaps = np.where(scores == BEYOND, np.inf, scores * 0.1)[:, None] - found[ends]
         near = (members[:, None] == asked[ends]).all(axis=2) & (np.abs(gaps) < 1e-11)
         assert (gaps[near] == 0).all(), case
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_whole_numbers_give_the_least_of_the_best_wherever_they_begin(seed):
+    rng = np.random.default_rng(seed)
+    for case in range(60):
+        scores, members, asked = table(rng)
+        members[~members.any(axis=1), 0] = 1
+        scores[np.flatnonzero(scores == BEYOND)[1:]] = 0  # the difference of two would be finite here alone
+        level = Fraction(int(rng.integers(1, 10)), 10)
+        wanted, _ = enumerated(scores, members, level, asked)
+        rank = np.linalg.matrix_rank(members)
+        asked, wanted = zip(
+            *[own for own in zip(asked, wanted, strict=True) if np.linalg.matrix_rank([*members, own[0]]) == rank],
+            strict=True,
+        )
+        patterns, pattern = np.unique(members, axis=0, return_inverse=True)
+        patterns = np.concatenate([patterns, 1 - patterns[:1]])  # of no row
+        columns = overlapping_groups._independent(patterns[:-1].astype(float))[0]
+        scale = 2.0 ** rng.integers(-60, 60)
+        real = np.where(scores == BEYOND, np.inf, scores * scale)
+        near = rng.normal(0, 100 * scale, len(patterns))
+        found = exact_thresholds(
+            real, pattern.reshape(-1), patterns[:, columns], level, np.array(asked)[:, columns], near
+        )
+        for one, own in zip(found, wanted, strict=True):
+            if abs(own) > BEYOND / 2:
+                assert one == np.inf, case
+            else:  # the next larger float, but for one that is a score
+                exact = Fraction(int(own), WHOLE) * Fraction(scale)
+                assert Fraction(float(one)) >= exact, case
+                assert one - float(exact) <= 1e-15 * scale * 4000, case
 
 
 def test_rows_that_are_left_out_are_farther_away_than_solutions_may_be(monkeypatch):

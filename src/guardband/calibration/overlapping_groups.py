@@ -11,7 +11,9 @@ Scores below the threshold of their pattern have the least weight, those above i
 G equations give the thresholds phi b. Groups that do not overlap get the thresholds of their own ranks.
 
 The problems differ in one row of n, so all solutions are near the one without a new row. Rows far from that keep their
-side, and only points near it are looked at. A solution counts if no row that was left out is on the wrong side of it.
+side, and only points near it are looked at. A solution counts if no row that was left out is on the wrong side of it,
+and if rounding cannot have put a point on the wrong side that is much smaller than others. What does not count is
+solved for in whole numbers.
 """
 
 from __future__ import annotations
@@ -23,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guardband.calibration.one_thread import one_thread
+from guardband.calibration.pattern_exact import exact_thresholds
 from guardband.calibration.pattern_paths import Followed, Points, Solutions, farthest, follow, follow_all
-from guardband.calibration.pattern_programs import programmed_thresholds
 
 Array = NDArray[np.float64]
 Patterns = NDArray[np.bool_]
@@ -41,7 +43,7 @@ ROWS_AT_A_TIME = 2**16
 NEAR = 24
 """So many points for each group are looked at first, and four times as many whenever they were too few."""
 MOST_POINTS = 2**15
-"""With so many points, linear programs are quicker."""
+"""With so many points, whole numbers are quicker."""
 MOST_ENTRIES = 2**21
 """So many numbers are in one array at most: patterns are solved for in lots."""
 PIVOTS = 60
@@ -50,12 +52,16 @@ WHOLE = 8
 """The smallest patterns are looked at whole, if together they have at most so many times as many rows."""
 FAR = 1e4
 """So many times farther than the farthest finite score an infinite one is taken to be."""
-RESOLVED = 1e9
-"""Scores that differ by no larger factor are told apart in spite of rounding."""
 GOLDEN = (5**0.5 - 1) / 2
 NOT_WHOLE = 1e-6
 ROUNDING = 1e-12
 """How far numbers may be from exact, relative to the scores that they come from."""
+SUMMED = 1e-14
+"""The same for sums of so few scores as a threshold is."""
+UNSURE = 4e-12
+"""The same for how far points are from thresholds after all pivots, with what tells equal points apart."""
+DIGITS = 1e-9
+"""Scores may be mistaken for others that differ by no larger share of them."""
 
 
 @one_thread()
@@ -82,11 +88,13 @@ def pattern_thresholds(
     if not len(columns) or not len(solvable):
         return out
     problems = _Problems(scores, pattern, patterns[has][:, columns].astype(np.float64), has, counts[has], level)
-    found = problems.thresholds(new[np.ix_(solvable, columns)])
-    lost = np.isnan(found)
-    if lost.any():
-        rows = np.flatnonzero(has.take(pattern))
-        found[lost] = programmed_thresholds(scores[rows], pattern[rows], patterns, level, asked[solvable[lost]])
+    found, sure = problems.thresholds(new[np.ix_(solvable, columns)])
+    rest = np.flatnonzero(~sure)
+    if len(rest):
+        rows, short = np.flatnonzero(has.take(pattern)), patterns[:, columns]
+        unsolved, near = asked[np.ix_(solvable[rest], columns)], short @ problems.centre
+        exact = exact_thresholds(scores[rows], pattern[rows], short, level, unsolved, near)
+        found[rest] = np.where(np.abs(found[rest] - exact) <= SUMMED * np.abs(exact), found[rest], exact)
     out[solvable] = found
     return out
 
@@ -102,42 +110,28 @@ def _independent(phi: Array) -> tuple[Rows, Array]:
     return columns, np.asarray(np.linalg.lstsq(phi[:, columns], phi, rcond=None)[0], dtype=np.float64)
 
 
-def _nearer(scores: Array) -> Array:
-    """Return scores with large ones made smaller, if they are so large that rounding hides small ones.
-
-    Which rows a solution goes through does not depend on how much larger scores are that are far larger than all
-    others, as long as they are. Each that is more than ``FAR`` times the next smaller one is made so many times it, and
-    all larger ones are made smaller by the same factor.
-    """
-    size = np.abs(scores)
-    some = size[(size > 0) & (size < np.inf)]
-    if not len(some) or some.max() / RESOLVED <= some.min():
-        return scores
-    some.sort()
-    first = 1 + np.flatnonzero(some[1:] / FAR > some[:-1])
-    factor = np.cumprod(np.r_[1.0, FAR * (some[first - 1] / some[first])])
-    return scores * factor[np.searchsorted(some[first], size, side="right")]
-
-
 def _counted(pattern: Rows, chosen: NDArray[np.bool_], patterns: int) -> Rows:
     """Return how many of the chosen rows have each pattern, ``(P,)``."""
     return np.bincount(pattern.take(np.flatnonzero(chosen)), minlength=patterns)
+
+
+def _least(scores: Array) -> float:
+    """Return the size of the smallest score that is not zero: no share of a score counts as less than of this."""
+    return float(np.abs(scores[scores != 0]).min(initial=np.inf))
 
 
 class _Problems:
     """The rows of all problems, which differ in the new row alone.
 
     ``phi`` are the patterns that have groups, ``counts`` the rows of each, and ``number`` says which of them a pattern
-    is; rows of no group are left out everywhere. ``real`` are the scores, and ``scores`` the same with very large ones
-    made smaller. ``centre`` is near all solutions, ``rows`` are the rows near it, and ``gaps`` how far their scores are
-    above it.
+    is; rows of no group are left out everywhere. ``centre`` is near all solutions, ``rows`` are the rows near it, and
+    ``gaps`` how far their scores are above it.
     """
 
     def __init__(
         self, scores: Array, pattern: Rows, phi: Array, has: NDArray[np.bool_], counts: Rows, level: Fraction
     ) -> None:
-        self.real, self.pattern, self.phi, self.counts = scores, pattern, phi, counts
-        self.scores = scores = _nearer(scores)
+        self.scores, self.pattern, self.phi, self.counts = scores, pattern, phi, counts
         self.has, self.number = has, np.cumsum(has) - 1
         # Weights are multiplied by the level's denominator: the equations then hold between whole numbers.
         self.most, self.least = float(level.numerator), float(level.numerator - level.denominator)
@@ -148,18 +142,18 @@ class _Problems:
         start = start + self._improved(sample - (phi @ start)[own], own, np.zeros(phi.shape[1]))
         self._look_at(start)
 
-    def thresholds(self, new: Array) -> Array:
-        """Return the threshold of each new pattern, ``(Q, r) -> (Q,)``; nan stands for what was not found."""
-        out = np.full(len(new), np.nan)
+    def thresholds(self, new: Array) -> tuple[Array, NDArray[np.bool_]]:
+        """Return the threshold of each new pattern, ``(Q, r) -> (Q,)``, nan if none was found, and which are sure."""
+        out, sure = np.full(len(new), np.nan), np.zeros(len(new), dtype=bool)
         left, take = np.arange(len(new)), NEAR * (self.phi.shape[1] + 2)
         while len(left):
             found = self._solved(new[left], take)
             if found is not None:
-                out[left] = found
+                out[left], sure[left] = found
             if take >= min(self.n, MOST_POINTS):
                 break
             left, take = left[np.isnan(out[left])], 4 * take
-        return out
+        return out, sure
 
     # ------------------------------------------------------------------------ a guess, from many rows
 
@@ -270,8 +264,8 @@ class _Problems:
 
     # ------------------------------------------------------------------------ solutions, from few points
 
-    def _solved(self, new: Array, take: int) -> Array | None:
-        """Return thresholds from so many rows near the guess; nan where they do not suffice."""
+    def _solved(self, new: Array, take: int) -> tuple[Array, NDArray[np.bool_]] | None:
+        """Return thresholds from so many rows near the guess, nan where they do not suffice, and which are sure."""
         chosen = self._chosen(take)
         if chosen is None:
             return None
@@ -280,13 +274,14 @@ class _Problems:
         base = self._base(points, fixed)
         if base is None:
             return None
-        out, r = np.empty(len(new)), self.phi.shape[1]
+        out, sure, r = np.empty(len(new)), np.empty(len(new), dtype=bool), self.phi.shape[1]
         lot = max(1, MOST_ENTRIES // max(len(scores), r * r))
         for first in range(0, len(new), lot):
             asked = new[first : first + lot]
             found = follow_all(points, base, -self.most * asked, PIVOTS * r)
-            out[first : first + lot] = self._read(points, scores, found, asked, reach)
-        return out
+            own = out[first : first + lot] = self._read(points, scores, found, asked, reach)
+            sure[first : first + lot] = np.isinf(own) | (~np.isnan(own) & self._is_sure(points, scores, found))
+        return out, sure
 
     def _chosen(self, take: int) -> tuple[Rows, Array] | None:
         """Return the rows nearest to the centre, and how near all other rows of each pattern are not, ``(P,)``.
@@ -313,8 +308,8 @@ class _Problems:
 
     def _points(self, rows: Rows) -> tuple[Points, Array, Array]:
         """Return equal rows as points, the score of each, and the sum of the weights of all other rows."""
-        pattern, scores = self._patterns(rows), self.real[rows]
-        gaps = self.scores[rows] - (self.phi @ self.centre)[pattern]
+        pattern, scores = self._patterns(rows), self.scores[rows]
+        gaps = scores - (self.phi @ self.centre)[pattern]
         kept, above = (np.bincount(own, minlength=len(self.phi)) for own in (pattern, pattern[gaps > 0]))
         fixed = self._sum(self.above - above, self.counts - self.above - kept + above)
         order = np.lexsort((scores, pattern))
@@ -352,20 +347,33 @@ class _Problems:
         shares = np.where(np.abs(shares - whole) < NOT_WHOLE, whole, shares)
         own = np.where(shares == 0, 0.0, scores[found.basis])
         endless = found.endless | np.isinf(own).any(axis=1)
-        out = (shares * np.where(np.isinf(own), 0.0, own)).sum(axis=1)
+        exact = out = (shares * np.where(np.isinf(own), 0.0, own)).sum(axis=1)
         # A threshold that is a score, but for rounding, is that score: the row that it belongs to is inside.
-        order = np.sort(scores)
+        order, largest = np.sort(scores), np.abs(own).max(axis=1)
         at = np.minimum(np.searchsorted(order, out), len(order) - 1)
         for near in (order[np.maximum(at - 1, 0)], order[at]):
             with np.errstate(invalid="ignore"):
-                out = np.where(np.abs(near - out) <= ROUNDING * np.abs(own).max(axis=1), near, out)
-        holds = found.ended & self._is_within(found.multiplier, reach)
+                out = np.where(np.abs(near - out) <= ROUNDING * largest, near, out)
+        with np.errstate(invalid="ignore"):
+            is_near = exact - out + SUMMED * largest <= DIGITS * np.maximum(np.abs(exact), _least(scores))
+        holds = found.ended & is_near & self._is_within(found.multiplier, reach)
         out[endless] = np.inf
         return np.where(holds | (endless & np.isinf(reach).all()), out, np.nan)
 
+    def _is_sure(self, points: Points, scores: Array, found: Followed) -> NDArray[np.bool_]:
+        """Return whether rounding can have put only points on a wrong side that hardly are, ``(Q,)``."""
+        finite = np.isfinite(scores)
+        error = UNSURE * (float(np.abs(points.score[finite]).max(initial=0)) + float(np.abs(self.centre).sum()))
+        is_small = finite & ~(np.maximum(np.abs(scores), _least(scores)) >= error / DIGITS)
+        small = np.flatnonzero(is_small)
+        near = ~(np.abs(points.score[small] - found.multiplier @ points.phi[small].T) > error)
+        out: NDArray[np.bool_] = np.asarray(near.sum(axis=1) <= is_small[found.basis].sum(axis=1))
+        return out
+
     def _is_within(self, multiplier: Array, reach: Array) -> NDArray[np.bool_]:
         """Return whether the thresholds of all patterns are as near to the centre as that, ``(Q, r), (P,) -> (Q,)``."""
-        out: NDArray[np.bool_] = np.asarray(farthest(multiplier) < reach.min() * (1 - ROUNDING))
+        reach = reach * (1 - ROUNDING) - ROUNDING * float(np.abs(self.centre).sum())
+        out: NDArray[np.bool_] = np.asarray(farthest(multiplier) < reach.min())
         rest = np.flatnonzero(~out)
         moved = multiplier[rest] @ self.phi.T
         out[rest] = (moved <= reach).all(axis=1) & (moved >= -reach).all(axis=1)

@@ -191,7 +191,7 @@ def _pivoted(
     column = now.inverse[own, :, leaving]
     towards = column * away[:, None]
     move = towards @ points.phi.T
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         reach = np.fmax(now.gap / move, LEAST_STEP.take(now.side * move > NOTHING))
     entering = reach.argmin(axis=1)
     distance = reach[own, entering]
