@@ -1,9 +1,11 @@
 """Squads that train in processes of their own are what they would be in one process, whatever happens to those."""
 
 import dataclasses
+import errno
 import multiprocessing
 import os
 import signal
+import struct
 import subprocess
 import sys
 import textwrap
@@ -80,6 +82,78 @@ def test_squads_of_a_process_that_died_are_trained_all_the_same(job, monkeypatch
     monkeypatch.setattr(processes, "_work", lambda *given: os.kill(os.getpid(), signal.SIGKILL))
     same(job.train(), expected)
     monkeypatch.setattr(processes, "_work", lambda *given: work(*given) if given[-1] else os._exit(1))
+    same(job.train(), expected)
+
+
+@pytest.fixture
+def ended_if_it_hangs():
+    """A guard: what waits for ever is ended, and counts as failed."""
+
+    def give_up(*_):
+        raise TimeoutError("The training waits for ever.")
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(120)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def test_a_process_may_die_before_any_line_of_its_work(job, monkeypatch, ended_if_it_hangs):
+    """Also while it takes a squad: whatever it holds then must not keep the others waiting."""
+    work, expected = processes._work, on_threads(job)
+    code, (heard, told) = work.__code__, os.pipe()
+
+    def dies(number):
+        lines = []
+
+        def line(frame, event, _):
+            if event == "line" and frame.f_lineno not in lines:
+                lines.append(frame.f_lineno)
+                if len(lines) == number:
+                    os.write(told, b"x")
+                    os.kill(os.getpid(), signal.SIGKILL)
+            return line
+
+        sys.settrace(lambda frame, *_: line if frame.f_code is code else None)
+
+    def begin(number, *given):
+        if given[-1] == 0:
+            dies(number)
+        work(*given)
+
+    for number in range(1, 100):
+        monkeypatch.setattr(processes, "_work", lambda *given, number=number: begin(number, *given))
+        same(job.train(), expected)
+        os.set_blocking(heard, False)
+        try:
+            os.read(heard, 1)
+        except BlockingIOError:  # there are no more lines
+            break
+    os.close(heard)
+    os.close(told)
+    assert 10 < number < 100
+
+
+def test_a_process_may_die_in_the_middle_of_a_message(job, monkeypatch, ended_if_it_hangs):
+    work, expected = processes._work, on_threads(job)
+
+    def begin(*given):
+        if given[-1] == 0:
+            os.write(given[-2][0][1].fileno(), struct.pack("!i", 1000) + b"the first of 1000 bytes")
+            os.kill(os.getpid(), signal.SIGKILL)
+        work(*given)
+
+    monkeypatch.setattr(processes, "_work", begin)
+    same(job.train(), expected)
+
+
+def test_squads_are_trained_here_where_no_process_can_be_started(job, monkeypatch):
+    def fork():
+        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    expected = on_threads(job)
+    monkeypatch.setattr(os, "fork", fork)
     same(job.train(), expected)
 
 
