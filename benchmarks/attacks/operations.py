@@ -1,5 +1,8 @@
 """What is disturbed: fit, predict, audit, save, train, reproduce and monitor, each on a small table, and its results.
 
+"fit in processes" is a fit that trains its copies in two processes of their own, as fits of larger tables do. All else
+computes on one thread, in one process.
+
 An operation has steps, which are run one after the other, and results. ``seen`` returns a digest of each result, or
 raises if one is there by half. What depends on the time that a run took is left out of a digest.
 """
@@ -8,6 +11,7 @@ import hashlib
 import os
 import re
 import shutil
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -39,7 +43,8 @@ from guardband.experiments.reproduce.cells import Cell
 from guardband.experiments.reproduce.folder import Folder
 from guardband.experiments.reproduce.setting import EVERYONE, Setting
 from guardband.monitor.state_file import read_state
-from guardband.training import checkpoint
+from guardband.training import checkpoint, division, epochs, job
+from guardband.training.division import divided
 
 STEPS, ROWS = 12, 150
 TIMES = r'"seconds":\s*[\d.e-]+|\b[\d.]+ (s|seconds|minutes)\b|(?i:seconds)[^<]*</dt>\s*<dd>[\d.]+|sha256:[0-9a-f]+'
@@ -67,6 +72,7 @@ class Operation:
     again: int | None = None
     other: Callable | None = None
     inputs: tuple = ()
+    has_workers: bool = False
 
 
 def draw(random, n, spread=1.0):
@@ -120,8 +126,23 @@ def make_inputs(folder):
     return old.slice(0, 50).drop_columns("price")
 
 
+def in_processes(step):
+    """Return a step that trains in two processes, which take four squads in turn; without them it fails."""
+
+    def forking():
+        torch.set_num_threads(2)
+        division.CORES, job.SMALL_STEP = 4, 0
+        train, used = epochs.train_in_processes, []
+        epochs.train_in_processes = lambda *own: used.append(len(divided(own[0]))) or train(*own)
+        code = step()
+        assert code or 4 in used, used
+        return code
+
+    return forking
+
+
 def table_operations(given, rows):
-    """Return fit, predict, audit and save."""
+    """Return fit, the same in processes, predict, audit and save."""
     fit = ["fit", f"{given}/s.csv", "-t", "price", "--preset", "fast", "-o", "f.guardband", "-q"]
     predict = ["predict", f"{given}/m.guardband", f"{given}/new.csv", "-o", "out.csv"]
     audit = ["audit", f"{given}/m.guardband", f"{given}/new.csv", "--report", "a.html", "--recalibrate", "r.guardband"]
@@ -153,16 +174,19 @@ def table_operations(given, rows):
 
     tables = (f"{given}/s.csv",), (f"{given}/new.csv", f"{given}/m.guardband")
     seeded = command(*fit[:-1], "--seed", "1", "-q")
+    whole = Operation(
+        "fit",
+        [command(*fit)],
+        old("f.guardband", "f.html"),
+        seen("f.guardband", "f.html"),
+        exits=(0,),
+        other=seeded,
+        inputs=tables[0],
+    )
+    steps = {"steps": [in_processes(command(*fit))], "other": in_processes(seeded)}
     return [
-        Operation(
-            "fit",
-            [command(*fit)],
-            old("f.guardband", "f.html"),
-            seen("f.guardband", "f.html"),
-            exits=(0,),
-            other=seeded,
-            inputs=tables[0],
-        ),
+        whole,
+        replace(whole, name="fit in processes", has_workers=True, **steps),
         Operation(
             "predict",
             [command(*predict)],
@@ -286,6 +310,8 @@ def operations(folder):
     """Return all operations; their inputs are written into a folder."""
     torch.set_num_threads(1)
     os.environ["MPLCONFIGDIR"] = str(folder / "matplotlib")
+    tempfile.tempdir = os.environ["TMPDIR"] = str(folder / "temporary")  # where whatever is left is seen
+    Path(tempfile.tempdir).mkdir()
     rows = make_inputs(folder)
     given = folder / "given"
     return [*table_operations(given, rows), train_operation(), reproduce_operation(), monitor_operation(given)]

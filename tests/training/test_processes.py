@@ -206,7 +206,7 @@ def test_one_process_trains_where_a_fork_would_not_do(job, tmp_path):
 
 
 ENDLESS = """
-    import sys
+    import signal
     import numpy as np
     import torch
     import guardband as gb
@@ -215,17 +215,23 @@ ENDLESS = """
     torch.set_num_threads(2)
     division.CORES, job.SMALL_STEP = 2, 0
     from guardband.training import processes
-    work = processes._work
-    processes._work = lambda *given: (print("at work", flush=True), work(*given))
+
+    def alone(*given):  # an epoch without end, but for a guard
+        print("at work", flush=True)
+        signal.alarm(240)
+        while True:
+            sum(range(1000))
+
+    processes._alone = alone
     x = np.random.default_rng(0).normal(size=(200, 3))
-    gb.IntervalRegressor(epochs=10**9, preset="fast").fit(x, x.sum(1))
+    gb.IntervalRegressor(epochs=5, preset="fast").fit(x, x.sum(1))
 """
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="There is one core only.")
-def test_processes_end_with_the_one_that_started_them():
+def test_processes_end_with_the_one_that_started_them(ended_if_it_hangs):
     run = subprocess.Popen([sys.executable, "-c", textwrap.dedent(ENDLESS)], stdout=subprocess.PIPE)
-    assert run.stdout.readline() == b"at work\n"
+    assert [run.stdout.readline() for _ in range(2)] == [b"at work\n"] * 2
     run.kill()
     run.communicate()  # comes to an end only when no process holds the other end of its output any more
     assert run.returncode == -signal.SIGKILL

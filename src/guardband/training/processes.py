@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import pickle
 import signal
 import sys
@@ -145,23 +146,28 @@ def _started(job: Job, squads: Sequence[Ids], processes: int) -> Iterator[list[C
 def _work(job: Job, squads: Sequence[Ids], processes: int, pipes: list[Any], k: int) -> None:
     """Train squad ``k``, then one squad after another as they are given, and tell of each."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process decides
-    for own, (here, there) in enumerate(pipes):
-        here.close()  # or nobody would notice that the first process has died
+    threading.Thread(target=_end_with_first_process, daemon=True).start()
+    for own, (_, there) in enumerate(pipes):
         if own != k:
-            there.close()
+            there.close()  # or nobody would notice that the other process has died
     pipe, i = pipes[k][1], k
-    with suppress(ConnectionError, EOFError):
-        while i is not None:
-            progress = lambda *done, i=i: pipe.send((i, ("epoch", done)))  # noqa: E731
-            try:
-                trained = _arrays(replace(_alone(job, squads, i, processes), progress=progress).train())
-                pipe.send((i, ("trained", trained)))
-            except ConnectionError:
-                raise
-            except Exception as error:
-                pipe.send((i, ("failed", _told(error))))
-                return
-            i = pipe.recv()
+    while i is not None:
+        progress = lambda *done, i=i: pipe.send((i, ("epoch", done)))  # noqa: E731
+        try:
+            trained = _arrays(replace(_alone(job, squads, i, processes), progress=progress).train())
+        except Exception as error:
+            pipe.send((i, ("failed", _told(error))))
+            return
+        pipe.send((i, ("trained", trained)))
+        i = pipe.recv()
+
+
+def _end_with_first_process() -> None:
+    """End this process as soon as the first one has died, also in the middle of a long epoch."""
+    first = multiprocessing.parent_process()
+    assert first is not None
+    first.join()
+    os._exit(1)
 
 
 def _told(error: Exception) -> Exception:
