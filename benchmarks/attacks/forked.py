@@ -117,25 +117,27 @@ def traces():
 
 
 def running():
-    """Return the number, the parent and the group of each process that has not ended."""
-    found = []
+    """Return the number and the group of each process that has not ended."""
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):  # it ended meanwhile
-            state, parent, group = path.read_text().rpartition(")")[2].split()[:3]
+            state, _, group = path.read_text().rpartition(")")[2].split()[:3]
             if state not in "ZX":
-                found.append((int(path.parent.name), int(parent), int(group)))
-    return found
+                yield int(path.parent.name), int(group)
 
 
-def children(process):
-    """Return the processes that a process started."""
-    return [own for own, parent, _ in running() if parent == process]
+def workers_of(child):
+    """Yield the processes that a child has started and that have not ended, again and again until it ends itself."""
+    while os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+        with contextlib.suppress(OSError):
+            own = [int(number) for number in Path(f"/proc/{child}/task/{child}/children").read_text().split()]
+            yield [number for number in own if ") Z " not in Path(f"/proc/{number}/stat").read_text()]
+        time.sleep(0.003)
 
 
 def left_running(group):
     """Wait until the processes of a group have ended; return in words those that have not, and end them."""
     until = time.monotonic() + PATIENCE
-    while left := [own for own, _, its in running() if its == group]:
+    while left := [own for own, its in running() if its == group]:
         if time.monotonic() > until:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(group, signal.SIGKILL)

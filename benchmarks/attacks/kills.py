@@ -21,12 +21,13 @@ import shutil
 import signal
 import sys
 import tempfile
+import time
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
 from figures import keep
-from forked import FaultyCalls, children, die, run
+from forked import FaultyCalls, die, run, workers_of
 from operations import operations, parts_in
 
 RESULTS = Path(__file__).parents[1] / "results" / "faults" / "kills.csv"
@@ -49,6 +50,11 @@ class Attack:
             self.before.append(operation.seen())
             self.expected.append((run(step, calls=FaultyCalls()), operation.seen()))
             assert self.expected[-1][0].code in operation.exits, self.expected[-1][0]
+        if operation.has_workers:
+            seen = []
+            look = lambda child, _: seen.extend(time.monotonic() for own in workers_of(child) if own)  # noqa: E731
+            run(operation.steps[0], signals=[(0, 0)], to=look)
+            self.seconds_of_workers = seen[-1] - seen[0]
 
     def begin(self, name):
         """Make a folder with old results, and go there."""
@@ -84,15 +90,17 @@ class Attack:
         return run(step, calls=FaultyCalls(at_opening=opening, size=size)), PHASES[2]
 
     def kill_worker(self, step, undisturbed):
-        """Run a step and kill one of its processes, if there is one at that moment; the step must end by itself."""
+        """Run a step and kill one of its processes, at any moment while it has some; the step must end by itself."""
         hit = []
 
         def to(child, which):
-            if workers := children(child):
+            next(filter(None, workers_of(child)), None)
+            time.sleep(self.random.uniform(0, self.seconds_of_workers))
+            if workers := next(workers_of(child), []):
                 os.kill(int(self.random.choice(workers)), which)
                 hit.append(child)
 
-        ended = run(step, signals=[(self.random.uniform(0, undisturbed.seconds), signal.SIGKILL)], to=to)
+        ended = run(step, signals=[(0, signal.SIGKILL)], to=to)
         self.killed[WORKER] += len(hit)
         if ended.code != undisturbed.code:
             self.find(f"without one of its processes it ended with {ended.code}: {ended.err.strip()[-300:]}")
