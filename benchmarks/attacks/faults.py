@@ -1,6 +1,6 @@
 """Full disks, missing rights, two writers, inputs that change and signals: fit, predict, audit, save, train, and more.
 
-    python benchmarks/attacks/faults.py [--seed 0] [--only fit,predict] [FOLDER]
+    python benchmarks/attacks/faults.py [--seed 0] [--only fit,predict] [--faults disk_full,signals] [FOLDER]
 
 Needs Linux, and root for a small disk of its own and for an ordinary user's rights. Each try is a process of its own,
 forked from one that has loaded the packages, in a folder of its own with old results. Signals go to all processes of a
@@ -166,14 +166,6 @@ class Attack:
         if self.operation.name == "train" and ended.out != self.undisturbed.out:
             found.append("repeated, it has other weights than undisturbed")
 
-    def every(self):
-        """Try each fault."""
-        self.disk_full()
-        self.rights()
-        self.two_writers()
-        self.changing_inputs()
-        self.signals()
-
     def disk_full(self):
         """Fail the calls that need room, one in each run; then limit the size of files, and that of the disk."""
         calls = self.undisturbed.calls
@@ -278,6 +270,7 @@ def main():
     parser.add_argument("folder", nargs="?", type=Path)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="")
+    parser.add_argument("--faults", default="disk_full,rights,two_writers,changing_inputs,signals")
     given = parser.parse_args()
     folder = (given.folder or Path(tempfile.mkdtemp())).resolve()
     signal.signal(signal.SIGHUP, signal.SIG_DFL)  # also under nohup
@@ -290,7 +283,8 @@ def main():
         if given.only and operation.name not in given.only.split(","):
             continue
         attack = Attack(operation, folder, np.random.default_rng(given.seed))
-        attack.every()
+        for fault in given.faults.split(","):
+            getattr(attack, fault)()
         for fault, count in attack.tries.items():
             row = {"operation": operation.name, "fault": fault, "tries": count, "finds": attack.finds[fault]}
             keep(RESULTS, row, ("operation", "fault"))
