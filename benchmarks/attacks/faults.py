@@ -1,11 +1,13 @@
 """Full disks, missing rights, two writers, inputs that change and signals: fit, predict, audit, save, train, and more.
 
-    python benchmarks/attacks/faults.py [--seed 0] [--only fit,predict] [FOLDER]
+    python benchmarks/attacks/faults.py [--seed 0] [--only fit,predict] [--faults disk_full,signals] [FOLDER]
 
 Needs Linux, and root for a small disk of its own and for an ordinary user's rights. Each try is a process of its own,
-forked from one that has loaded the packages, in a folder of its own with old results. It is a find if
+forked from one that has loaded the packages, in a folder of its own with old results. Signals go to all processes of a
+try, as a terminal sends them. It is a find if
 
 - a result is neither the old one nor the new one, whole, or a part file is left;
+- a process that it started goes on, or a temporary file or shared memory is left;
 - a command ends with another exit code than 0, 1, 2 and 130, with a traceback, or with other than one complaint;
 - a call from Python raises something else than what the system said, or leaves something else than a kill would;
 - a run that goes on where another one ended, or counts every table once, ends with other results than undisturbed.
@@ -29,7 +31,7 @@ from pathlib import Path
 
 import numpy as np
 from figures import keep
-from forked import FaultyCalls, run, start
+from forked import FaultyCalls, left_running, run, start
 from operations import operations, parts_in
 
 RESULTS = Path(__file__).parents[1] / "results" / "faults" / "faults.csv"
@@ -120,7 +122,7 @@ class Attack:
 
     def judge(self, fault, ended, others=(), any_whole=False, left=False, repeats=True):
         """Note what is wrong after a try: ``others`` are further results that may be there."""
-        found = list(self._said(ended))
+        found = [*self._said(ended), *(f"left: {name}" for name in ended.left)]
         try:
             for name, own in self.operation.seen().items():
                 allowed = [known.get(name) for known in (self.old, self.new, *others)]
@@ -163,14 +165,6 @@ class Attack:
             found.append("repeated, it has other results than undisturbed")
         if self.operation.name == "train" and ended.out != self.undisturbed.out:
             found.append("repeated, it has other weights than undisturbed")
-
-    def every(self):
-        """Try each fault."""
-        self.disk_full()
-        self.rights()
-        self.two_writers()
-        self.changing_inputs()
-        self.signals()
 
     def disk_full(self):
         """Fail the calls that need room, one in each run; then limit the size of files, and that of the disk."""
@@ -231,6 +225,7 @@ class Attack:
                 time.sleep(self.random.uniform(0, 0.5 * self.undisturbed.seconds))
                 ended = run(self.step)
                 code = os.waitstatus_to_exitcode(os.waitpid(second, 0)[1])
+                assert not left_running(second)
                 if code not in (*self.operation.exits, 2) and (self.is_command or code != 98):
                     err.seek(0)
                     print(f"{self.operation.name}: the other writer ended with {code}: {err.read()[-300:]}", flush=True)
@@ -265,7 +260,7 @@ class Attack:
                 with self.place():
                     delay = 0.02 + self.undisturbed.seconds * (moment + self.random.random()) / MOMENTS
                     signals = [(delay, numbers[0]), *((0.005, number) for number in numbers[1:])]
-                    ended = run(self.step, signals=signals)
+                    ended = run(self.step, signals=signals, to=os.killpg)
                     self.judge(name, ended, left=not self.is_command and name != "Ctrl-C")
 
 
@@ -275,19 +270,21 @@ def main():
     parser.add_argument("folder", nargs="?", type=Path)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="")
+    parser.add_argument("--faults", default="disk_full,rights,two_writers,changing_inputs,signals")
     given = parser.parse_args()
     folder = (given.folder or Path(tempfile.mkdtemp())).resolve()
     signal.signal(signal.SIGHUP, signal.SIG_DFL)  # also under nohup
     every = operations(folder)
-    os.chmod(folder, 0o777)
     (folder / "matplotlib").mkdir(exist_ok=True)
-    os.chmod(folder / "matplotlib", 0o777)
+    for own in (folder, folder / "matplotlib", folder / "temporary"):
+        os.chmod(own, 0o777)
     tries = finds = 0
     for operation in every:
         if given.only and operation.name not in given.only.split(","):
             continue
         attack = Attack(operation, folder, np.random.default_rng(given.seed))
-        attack.every()
+        for fault in given.faults.split(","):
+            getattr(attack, fault)()
         for fault, count in attack.tries.items():
             row = {"operation": operation.name, "fault": fault, "tries": count, "finds": attack.finds[fault]}
             keep(RESULTS, row, ("operation", "fault"))

@@ -5,8 +5,12 @@
 Each run is a process of its own, forked from one that has loaded the packages. Half of the kills come at moments drawn
 uniformly from the time that a run takes. The others come while files are written: before each call in turn that opens,
 syncs, locks, renames or removes a file, and at random bytes of a file. After every kill each result must be the old one
-or the new one, whole. After one to three kills the run is repeated to its end. Then the results must be those of runs
-that nobody disturbed, and no part file may be left. The monitor has a chain of runs, and each of them is disturbed.
+or the new one, whole, and no process, temporary file or shared memory may be left. After one to three kills the run is
+repeated to its end. Then the results must be those of runs that nobody disturbed, and no part file may be left. The
+monitor has a chain of runs, and each of them is disturbed.
+
+Of a fit in processes, every other kill ends one of the processes that it started. That fit must end by itself, with the
+results of one that nobody disturbed.
 
 The last line counts kills and finds. ``benchmarks/results/faults/kills.csv`` has them for each operation.
 """
@@ -17,16 +21,18 @@ import shutil
 import signal
 import sys
 import tempfile
+import time
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
 from figures import keep
-from forked import FaultyCalls, die, run
+from forked import FaultyCalls, die, run, workers_of
 from operations import operations, parts_in
 
 RESULTS = Path(__file__).parents[1] / "results" / "faults" / "kills.csv"
-PHASES = ("any moment", "at a call", "at a byte")
+WORKER = "of a worker"
+PHASES = ("any moment", "at a call", "at a byte", WORKER)
 KILLED = (-signal.SIGKILL, -signal.SIGXFSZ)
 
 
@@ -44,6 +50,11 @@ class Attack:
             self.before.append(operation.seen())
             self.expected.append((run(step, calls=FaultyCalls()), operation.seen()))
             assert self.expected[-1][0].code in operation.exits, self.expected[-1][0]
+        if operation.has_workers:
+            seen = []
+            look = lambda child, _: seen.extend(time.monotonic() for own in workers_of(child) if own)  # noqa: E731
+            run(operation.steps[0], signals=[(0, 0)], to=look)
+            self.seconds_of_workers = seen[-1] - seen[0]
 
     def begin(self, name):
         """Make a folder with old results, and go there."""
@@ -67,6 +78,8 @@ class Attack:
 
     def kill(self, step, undisturbed):
         """Run a step and kill it; return how it ended, and in which phase the kill was to come."""
+        if self.operation.has_workers and 2 * self.killed[WORKER] <= sum(self.killed.values()):
+            return self.kill_worker(step, undisturbed), WORKER
         if self.killed["any moment"] <= self.killed["at a call"] + self.killed["at a byte"]:
             return run(step, signals=[(self.random.uniform(0, undisturbed.seconds), signal.SIGKILL)]), PHASES[0]
         if self.killed["at a call"] <= self.killed["at a byte"]:
@@ -76,6 +89,23 @@ class Attack:
         size = int(np.exp(self.random.uniform(0, np.log(60_000))))
         return run(step, calls=FaultyCalls(at_opening=opening, size=size)), PHASES[2]
 
+    def kill_worker(self, step, undisturbed):
+        """Run a step and kill one of its processes, at any moment while it has some; the step must end by itself."""
+        hit = []
+
+        def to(child, which):
+            next(filter(None, workers_of(child)), None)
+            time.sleep(self.random.uniform(0, self.seconds_of_workers))
+            if workers := next(workers_of(child), []):
+                os.kill(int(self.random.choice(workers)), which)
+                hit.append(child)
+
+        ended = run(step, signals=[(0, signal.SIGKILL)], to=to)
+        self.killed[WORKER] += len(hit)
+        if ended.code != undisturbed.code:
+            self.find(f"without one of its processes it ended with {ended.code}: {ended.err.strip()[-300:]}")
+        return ended
+
     def disturb(self, number):
         """Kill a step one to three times, then let it end; return whether it had its effect before."""
         step, (undisturbed, after) = self.operation.steps[number], self.expected[number]
@@ -83,9 +113,13 @@ class Attack:
         for _ in range(self.random.integers(1, 4)):
             ended, phase = self.kill(step, undisturbed)
             self.killed[phase] += ended.code in KILLED
+            for name in ended.left:
+                self.find(f"left after a kill {phase} in step {number}: {name}")
             found = self.seen()
             if found is None:
                 break
+            if phase == WORKER and found != after:
+                self.find(f"other results after a kill {phase} in step {number}")
             for name, own in found.items():
                 if own not in (self.before[number].get(name, ""), after.get(name)):
                     self.find(f"{name} is neither old nor new after a kill {phase} in step {number}")
@@ -105,6 +139,8 @@ class Attack:
             had_effect = self.disturb(number)
             ended, (undisturbed, after) = run(step), self.expected[number]
             code = self.operation.again if had_effect else undisturbed.code
+            for name in ended.left:
+                self.find(f"left after step {number}: {name}")
             if ended.code != code:
                 self.find(f"step {number} ended with {ended.code}, undisturbed {code}: {ended.err.strip()[-300:]}")
             if self.operation.name == "train" and ended.out != undisturbed.out:

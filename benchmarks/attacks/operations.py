@@ -1,5 +1,8 @@
 """What is disturbed: fit, predict, audit, save, train, reproduce and monitor, each on a small table, and its results.
 
+"fit in processes" is a fit that trains its copies in two processes of their own, as fits of larger tables do. All else
+computes on one thread, in one process.
+
 An operation has steps, which are run one after the other, and results. ``seen`` returns a digest of each result, or
 raises if one is there by half. What depends on the time that a run took is left out of a digest.
 """
@@ -8,6 +11,7 @@ import hashlib
 import os
 import re
 import shutil
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -39,9 +43,11 @@ from guardband.experiments.reproduce.cells import Cell
 from guardband.experiments.reproduce.folder import Folder
 from guardband.experiments.reproduce.setting import EVERYONE, Setting
 from guardband.monitor.state_file import read_state
-from guardband.training import checkpoint
+from guardband.training import checkpoint, division, epochs, job
+from guardband.training.division import divided
 
 STEPS, ROWS = 12, 150
+EPOCHS = 8
 TIMES = r'"seconds":\s*[\d.e-]+|\b[\d.]+ (s|seconds|minutes)\b|(?i:seconds)[^<]*</dt>\s*<dd>[\d.]+|sha256:[0-9a-f]+'
 SETTING = Setting("tuned", (8,), EVERYONE, max_epochs=2, batch_size=100)
 CELLS = [
@@ -67,6 +73,7 @@ class Operation:
     again: int | None = None
     other: Callable | None = None
     inputs: tuple = ()
+    has_workers: bool = False
 
 
 def draw(random, n, spread=1.0):
@@ -120,8 +127,31 @@ def make_inputs(folder):
     return old.slice(0, 50).drop_columns("price")
 
 
+def in_processes(step):
+    """Return a step that trains in two processes, which take four squads in turn; without them it fails.
+
+    Copies train for a few epochs only.
+    """
+
+    def forking():
+        torch.set_num_threads(2)
+        division.CORES, job.SMALL_STEP = 4, 0
+        train, used = epochs.train_in_processes, []
+
+        def few_epochs(own, processes):
+            used.append((len(divided(own)), processes))
+            return train(replace(own, recipe=replace(own.recipe, max_epochs=EPOCHS)), processes)
+
+        epochs.train_in_processes = few_epochs
+        code = step()
+        assert code or (4, 2) in used, used
+        return code
+
+    return forking
+
+
 def table_operations(given, rows):
-    """Return fit, predict, audit and save."""
+    """Return fit, the same in processes, predict, audit and save."""
     fit = ["fit", f"{given}/s.csv", "-t", "price", "--preset", "fast", "-o", "f.guardband", "-q"]
     predict = ["predict", f"{given}/m.guardband", f"{given}/new.csv", "-o", "out.csv"]
     audit = ["audit", f"{given}/m.guardband", f"{given}/new.csv", "--report", "a.html", "--recalibrate", "r.guardband"]
@@ -153,16 +183,20 @@ def table_operations(given, rows):
 
     tables = (f"{given}/s.csv",), (f"{given}/new.csv", f"{given}/m.guardband")
     seeded = command(*fit[:-1], "--seed", "1", "-q")
+    whole = Operation(
+        "fit",
+        [command(*fit)],
+        old("f.guardband", "f.html"),
+        seen("f.guardband", "f.html"),
+        exits=(0,),
+        other=seeded,
+        inputs=tables[0],
+    )
+    more = [word for word in fit if word not in ("--preset", "fast")]  # of more copies
+    forking = [in_processes(command(*more, *seed)) for seed in ([], ["--seed", "1"])]
     return [
-        Operation(
-            "fit",
-            [command(*fit)],
-            old("f.guardband", "f.html"),
-            seen("f.guardband", "f.html"),
-            exits=(0,),
-            other=seeded,
-            inputs=tables[0],
-        ),
+        whole,
+        replace(whole, name="fit in processes", steps=forking[:1], other=forking[1], has_workers=True),
         Operation(
             "predict",
             [command(*predict)],
@@ -286,6 +320,8 @@ def operations(folder):
     """Return all operations; their inputs are written into a folder."""
     torch.set_num_threads(1)
     os.environ["MPLCONFIGDIR"] = str(folder / "matplotlib")
+    tempfile.tempdir = os.environ["TMPDIR"] = str(folder / "temporary")  # where whatever is left is seen
+    Path(tempfile.tempdir).mkdir()
     rows = make_inputs(folder)
     given = folder / "given"
     return [*table_operations(given, rows), train_operation(), reproduce_operation(), monitor_operation(given)]

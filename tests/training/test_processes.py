@@ -1,9 +1,11 @@
 """Squads that train in processes of their own are what they would be in one process, whatever happens to those."""
 
 import dataclasses
+import errno
 import multiprocessing
 import os
 import signal
+import struct
 import subprocess
 import sys
 import textwrap
@@ -83,6 +85,78 @@ def test_squads_of_a_process_that_died_are_trained_all_the_same(job, monkeypatch
     same(job.train(), expected)
 
 
+@pytest.fixture
+def ended_if_it_hangs():
+    """A guard: what waits for ever is ended, and counts as failed."""
+
+    def give_up(*_):
+        raise TimeoutError("The training waits for ever.")
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(120)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def test_a_process_may_die_before_any_line_of_its_work(job, monkeypatch, ended_if_it_hangs):
+    """Also while it takes a squad: whatever it holds then must not keep the others waiting."""
+    work, expected = processes._work, on_threads(job)
+    code, (heard, told) = work.__code__, os.pipe()
+
+    def dies(number):
+        lines = []
+
+        def line(frame, event, _):
+            if event == "line" and frame.f_lineno not in lines:
+                lines.append(frame.f_lineno)
+                if len(lines) == number:
+                    os.write(told, b"x")
+                    os.kill(os.getpid(), signal.SIGKILL)
+            return line
+
+        sys.settrace(lambda frame, *_: line if frame.f_code is code else None)
+
+    def begin(number, *given):
+        if given[-1] == 0:
+            dies(number)
+        work(*given)
+
+    for number in range(1, 100):
+        monkeypatch.setattr(processes, "_work", lambda *given, number=number: begin(number, *given))
+        same(job.train(), expected)
+        os.set_blocking(heard, False)
+        try:
+            os.read(heard, 1)
+        except BlockingIOError:  # there are no more lines
+            break
+    os.close(heard)
+    os.close(told)
+    assert 10 < number < 100
+
+
+def test_a_process_may_die_in_the_middle_of_a_message(job, monkeypatch, ended_if_it_hangs):
+    work, expected = processes._work, on_threads(job)
+
+    def begin(*given):
+        if given[-1] == 0:
+            os.write(given[-2][0][1].fileno(), struct.pack("!i", 1000) + b"the first of 1000 bytes")
+            os.kill(os.getpid(), signal.SIGKILL)
+        work(*given)
+
+    monkeypatch.setattr(processes, "_work", begin)
+    same(job.train(), expected)
+
+
+def test_squads_are_trained_here_where_no_process_can_be_started(job, monkeypatch):
+    def fork():
+        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    expected = on_threads(job)
+    monkeypatch.setattr(os, "fork", fork)
+    same(job.train(), expected)
+
+
 def test_an_error_in_a_process_is_raised_here(job):
     def loss(outputs, y):
         raise ValueError("The loss is wrong.")
@@ -132,7 +206,7 @@ def test_one_process_trains_where_a_fork_would_not_do(job, tmp_path):
 
 
 ENDLESS = """
-    import sys
+    import signal
     import numpy as np
     import torch
     import guardband as gb
@@ -141,17 +215,23 @@ ENDLESS = """
     torch.set_num_threads(2)
     division.CORES, job.SMALL_STEP = 2, 0
     from guardband.training import processes
-    work = processes._work
-    processes._work = lambda *given: (print("at work", flush=True), work(*given))
+
+    def alone(*given):  # an epoch without end, but for a guard
+        print("at work", flush=True)
+        signal.alarm(240)
+        while True:
+            sum(range(1000))
+
+    processes._alone = alone
     x = np.random.default_rng(0).normal(size=(200, 3))
-    gb.IntervalRegressor(epochs=10**9, preset="fast").fit(x, x.sum(1))
+    gb.IntervalRegressor(epochs=5, preset="fast").fit(x, x.sum(1))
 """
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="There is one core only.")
-def test_processes_end_with_the_one_that_started_them():
+def test_processes_end_with_the_one_that_started_them(ended_if_it_hangs):
     run = subprocess.Popen([sys.executable, "-c", textwrap.dedent(ENDLESS)], stdout=subprocess.PIPE)
-    assert run.stdout.readline() == b"at work\n"
+    assert [run.stdout.readline() for _ in range(2)] == [b"at work\n"] * 2
     run.kill()
     run.communicate()  # comes to an end only when no process holds the other end of its output any more
     assert run.returncode == -signal.SIGKILL

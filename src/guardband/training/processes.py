@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import pickle
 import signal
 import sys
@@ -52,7 +53,7 @@ def train_in_processes(job: Job, processes: int) -> Trained:
     """Return the trained members, to the bit as they would be in this process.
 
     Members of different squads share nothing, so that each squad may run through all of its epochs by itself. A squad
-    whose process died is trained here.
+    whose process died, or could not be started, is trained here.
     """
     squads, trained = divided(job), {}
     reached = [0] * len(squads)
@@ -96,35 +97,43 @@ def _joined(size: int, squads: Sequence[Ids], parts: Sequence[Trained]) -> Train
 
 
 def _messages(job: Job, squads: Sequence[Ids], processes: int) -> Iterator[tuple[int, Message]]:
-    """Yield what the processes say of each squad until all have ended, however they ended."""
+    """Yield what the processes say of each squad until all have ended, however they ended.
+
+    Each begins with a squad, and is given the next one when that is trained. They share nothing that one of them could
+    hold when it dies.
+    """
+    following = iter(range(processes, len(squads)))
     with _started(job, squads, processes) as open_pipes:
         while open_pipes:
             ready: list[Any] = wait(open_pipes)
             for pipe in ready:
                 try:
-                    yield pipe.recv()
-                except EOFError:
+                    i, message = pipe.recv()
+                except (EOFError, OSError):  # it has ended, perhaps in the middle of a message
                     open_pipes.remove(pipe)
+                    continue
+                if message[0] == "trained":
+                    with suppress(OSError):
+                        pipe.send(next(following, None))
+                yield i, message
 
 
 @contextmanager
 def _started(job: Job, squads: Sequence[Ids], processes: int) -> Iterator[list[Connection]]:
-    """Start the processes and give the ends of their pipes that can be read; none is left behind."""
+    """Start the processes and give this end of each one's pipe; none is left behind."""
     context = multiprocessing.get_context("fork")
-    following = context.Value("i", 0)
-    pipes = [context.Pipe(duplex=False) for _ in range(processes)]
+    pipes = [context.Pipe() for _ in range(processes)]
     every = [
-        context.Process(target=_work, args=(job, squads, processes, following, pipes, k), daemon=True)
-        for k in range(processes)
+        context.Process(target=_work, args=(job, squads, processes, pipes, k), daemon=True) for k in range(processes)
     ]
     try:
         for process in every:
-            with warnings.catch_warnings():
+            with suppress(OSError), warnings.catch_warnings():  # too little memory, or too many processes
                 warnings.filterwarnings("ignore", MULTI_THREADED, DeprecationWarning)
                 process.start()
-        for _, told in pipes:
-            told.close()
-        yield [heard for heard, _ in pipes]
+        for _, there in pipes:
+            there.close()
+        yield [here for here, _ in pipes]
     finally:
         for process in every:
             if process.pid is not None:
@@ -134,28 +143,31 @@ def _started(job: Job, squads: Sequence[Ids], processes: int) -> Iterator[list[C
             pipe.close()
 
 
-def _work(job: Job, squads: Sequence[Ids], processes: int, following: Any, pipes: list[Any], k: int) -> None:
-    """Train one squad after another, whichever is next, and tell of each."""
+def _work(job: Job, squads: Sequence[Ids], processes: int, pipes: list[Any], k: int) -> None:
+    """Train squad ``k``, then one squad after another as they are given, and tell of each."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process decides
-    for own, (heard, told) in enumerate(pipes):
-        heard.close()  # or nobody would notice that the first process has died
+    threading.Thread(target=_end_with_first_process, daemon=True).start()
+    for own, (_, there) in enumerate(pipes):
         if own != k:
-            told.close()
-    tell = pipes[k][1].send
-    with suppress(BrokenPipeError):
-        while True:
-            with following.get_lock():
-                i, following.value = following.value, following.value + 1
-            if i >= len(squads):
-                return
-            progress = lambda *done, i=i: tell((i, ("epoch", done)))  # noqa: E731
-            try:
-                tell((i, ("trained", _arrays(replace(_alone(job, squads, i, processes), progress=progress).train()))))
-            except BrokenPipeError:
-                raise
-            except Exception as error:
-                tell((i, ("failed", _told(error))))
-                return
+            there.close()  # or nobody would notice that the other process has died
+    pipe, i = pipes[k][1], k
+    while i is not None:
+        progress = lambda *done, i=i: pipe.send((i, ("epoch", done)))  # noqa: E731
+        try:
+            trained = _arrays(replace(_alone(job, squads, i, processes), progress=progress).train())
+        except Exception as error:
+            pipe.send((i, ("failed", _told(error))))
+            return
+        pipe.send((i, ("trained", trained)))
+        i = pipe.recv()
+
+
+def _end_with_first_process() -> None:
+    """End this process as soon as the first one has died, also in the middle of a long epoch."""
+    first = multiprocessing.parent_process()
+    assert first is not None
+    first.join()
+    os._exit(1)
 
 
 def _told(error: Exception) -> Exception:
