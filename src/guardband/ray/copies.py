@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from guardband.ray.cluster import RETRIES, workers
+from guardband.ray.cluster import RETRIES, fetched, workers
 from guardband.training.batches import Rows
 from guardband.training.checkpoint import Checkpoint
 from guardband.training.deadline import NEVER, Deadline
@@ -64,7 +64,7 @@ class Spread:
             own = bare.take(part)
             y = None if job.rows is None or job.rows.y.ndim == 1 else _targets_of(job.rows, part)
             waiting.append(run.remote(own, rows, y, seconds, self._file(job, part)))
-        return _together(job.size, parts, ray.get(waiting))
+        return _together(job.size, parts, [fetched(own) for own in waiting])
 
     def _file(self, job: Job, part: Sequence[int]) -> tuple[str, str] | None:
         """Return where members keep their checkpoint, and what it is of."""
