@@ -3,10 +3,10 @@
     python benchmarks/ray/kills.py -o FOLDER [--kills 6] [--drivers 5] [--only audit,monitor] [--results FILE.json]
 
 A worker is stopped while its process says that it runs a task of the phase, and killed if it still does. There are
-three workers. A phase is run again until as many workers were killed in it as asked. What comes out of each run is
-compared to the bit. Training by all workers is compared in two ways: begun anew, and from a checkpoint after each
-epoch. In the second, rows come in another order afterwards, and only what was learnt before training is compared.
-FOLDER gets tables of half a million rows, once.
+three workers. A phase is run again until as many workers were killed in each of its tasks as asked. What comes out of
+each run is compared to the bit. Training by all workers is compared in two ways: begun anew, and from a checkpoint
+after each epoch. In the second, rows come in another order afterwards, and only what was learnt before training is
+compared. FOLDER gets tables of half a million rows, once.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import threading
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,7 @@ WORKERS, FILES, ROWS, PART_ROWS = 3, 12, 40_000, 1 << 15
 MOST_WEIGHT = 4.0
 LONGEST_WAIT = 0.5
 """Between two kills there are up to so many seconds."""
-MOST_RUNS = 25
+MOST_RUNS = 8
 FEATURES = ["a", "b", "letter", "w", "patient"]
 FIT = {"preset": "fast", "hidden": (16,), "max_epochs": 3, "random_state": 0}
 MODELS: dict[str, dict[str, Any]] = {
@@ -96,56 +96,54 @@ def start() -> None:
 
 
 class Killer(threading.Thread):
-    """Kills workers that run some tasks, until so many are dead or it is told to end.
+    """Kills workers that run a task, until so many are dead or it is told to end.
 
     Parameters
     ----------
-    tasks : sequence of str
-        What the titles of their processes hold. It takes turns among them if several are seen.
+    task : str
+        What the titles of their processes hold.
     kills : int
         How many to kill.
     seed : int
         The seed of its waits.
     """
 
-    def __init__(self, tasks: Sequence[str], kills: int, seed: int) -> None:
+    def __init__(self, task: str, kills: int, seed: int) -> None:
         super().__init__(daemon=True)
-        self._tasks, self._left, self._random = tasks, kills, random.Random(seed)
-        self.killed: Counter[str] = Counter()
+        self._task, self._kills, self._random = task, kills, random.Random(seed)
+        self.killed = 0
         self.end = threading.Event()
 
     def run(self) -> None:
         """Kill."""
-        while self._left and not self.end.wait(self._random.uniform(0, LONGEST_WAIT)):
-            self._left -= self._one_killed()
+        while self.killed < self._kills and not self.end.wait(self._random.uniform(0, LONGEST_WAIT)):
+            self._kill_one()
 
-    def _one_killed(self) -> bool:
-        """Wait for a process of the task that was killed least, and kill it; say whether that was so."""
+    def _kill_one(self) -> None:
+        """Wait for a process that runs the task, and kill it."""
         known: list[int] = []
         looked = -1.0
         while not self.end.is_set():
             if time.monotonic() - looked > 0.2:
                 known, looked = family(), time.monotonic()
-            seen = {own: name for own in known if (name := self._task_of(own))}
+            seen = [own for own in known if self._is_at_work(own)]
             if seen:
-                least = min(self.killed[name] for name in seen.values())
-                own, name = next((own, name) for own, name in seen.items() if self.killed[name] == least)
-                return self._is_killed(own, name)
-            time.sleep(0.002)
-        return False
+                self.killed += self._is_killed(self._random.choice(seen))
+                return
+            time.sleep(0.001)
 
-    def _task_of(self, process: int) -> str | None:
+    def _is_at_work(self, process: int) -> bool:
         title = _title(process)
-        return next((task for task in self._tasks if task in title), None) if title.startswith("ray::") else None
+        return title.startswith("ray::") and self._task in title
 
-    def _is_killed(self, process: int, task: str) -> bool:
+    def _is_killed(self, process: int) -> bool:
+        """Kill a process that stands still, if it runs the task still."""
         try:
             os.kill(process, signal.SIGSTOP)
-            still = self._task_of(process) == task
+            still = self._is_at_work(process)
             os.kill(process, signal.SIGKILL if still else signal.SIGCONT)
         except ProcessLookupError:
             return False
-        self.killed[task] += still
         return still
 
 
@@ -165,7 +163,7 @@ class Phase:
     name : str
         What it is called.
     tasks : tuple of str
-        What is killed in it.
+        What is killed in it, one after another.
     run : function
         Does the work, and returns what came out.
     """
@@ -262,24 +260,24 @@ def phases(folder: Path) -> list[Phase]:
     passes, counted = ("_of_piece",), ("_summarised", "_answer")
     bounded = {"weights": "w", "max_weight": MOST_WEIGHT}
     return [
-        Phase("fit, passes", passes, lambda: whole(fitted(some, trained_here, memory_limit=1000))),
-        Phase("fit, gathering", (*passes, "_fit"), lambda: whole(fitted(some))),
-        Phase("fit, copies", ("_train",), lambda: whole(fitted(few, preset="default", max_epochs=2))),
-        Phase("fit, all workers", ("RayTrainWorker",), lambda: whole(fitted(few, memory_limit=1000))),
+        Phase("fit: passes", passes, lambda: whole(fitted(some, trained_here, memory_limit=1000))),
+        Phase("fit: gathering", (*passes, "_fit"), lambda: whole(fitted(some))),
+        Phase("fit: copies", ("_train",), lambda: whole(fitted(few, preset="default", max_epochs=2))),
+        Phase("fit: all workers", ("RayTrainWorker",), lambda: whole(fitted(few, memory_limit=1000))),
         Phase(
-            "fit, all workers, from checkpoints",
+            "fit: all workers and checkpoints",
             ("RayTrainWorker",),
             lambda: learnt(fitted(few, with_checkpoints, memory_limit=1000, max_epochs=20)),
         ),
-        Phase("calibration, rows", counted, calibration("rows")),
-        Phase("calibration, weights", counted, calibration("rows", weights="w")),
-        Phase("calibration, weights, pac", (*counted, "_kept"), calibration("pac", **bounded)),
-        Phase("calibration, entities", (*counted, "_split", "_merge", "_sized"), calibration("patients")),
-        Phase("calibration, entities, pac", (*counted, "_split", "_merge", "_chosen"), calibration("patients drawn")),
-        Phase("scoring, folder", ("_write",), scored),
-        Phase("scoring, dataset", ("Guardband", "MapBatches"), dataset),
-        Phase("audit", ("_tallied",), audited(ready)),
-        Phase("audit, entities", ("_labelled", "_tallied"), audited(ready_patients)),
+        Phase("calibration: rows", counted, calibration("rows")),
+        Phase("calibration: weights", counted, calibration("rows", weights="w")),
+        Phase("calibration: weights, pac", (*counted, "_kept"), calibration("pac", **bounded)),
+        Phase("calibration: entities", (*counted, "_split", "_merge", "_sized"), calibration("patients")),
+        Phase("calibration: entities, pac", (*counted, "_split", "_merge", "_chosen"), calibration("patients drawn")),
+        Phase("scoring: folder", ("_write",), scored),
+        Phase("scoring: dataset", ("MapBatches",), dataset),
+        Phase("audit: rows", ("_tallied",), audited(ready)),
+        Phase("audit: entities", ("_labelled", "_tallied"), audited(ready_patients)),
         Phase("monitor", ("_brought",), monitored),
         Phase("cells", ("_of_cell",), lambda: cells(folder / "cells")),
     ]
@@ -330,16 +328,19 @@ def disturbed(phase: Phase, kills: int) -> dict[str, Any]:
     wanted, alone = digest(phase.run()), time.monotonic() - begin
     killed: Counter[str] = Counter()
     same = []
-    while killed.total() < kills and len(same) < MOST_RUNS:
-        killer = Killer(phase.tasks, kills - killed.total(), len(same))
-        killer.start()
-        try:
-            found = digest(phase.run())
-        finally:
-            killer.end.set()
-            killer.join()
-        killed += killer.killed
-        same.append(found == wanted)
+    for task in phase.tasks:
+        for i in range(MOST_RUNS):
+            killer = Killer(task, -(-kills // len(phase.tasks)) - killed[task], i)
+            killer.start()
+            try:
+                found = digest(phase.run())
+            finally:
+                killer.end.set()
+                killer.join()
+            killed[task] += killer.killed
+            same.append(found == wanted)
+            if killed[task] * len(phase.tasks) >= kills:
+                break
     told = {"kills": killed.total(), "of": dict(killed), "runs": len(same), "identical": sum(same)}
     return {**told, "undisturbed, seconds": round(alone, 1), "seconds": round(time.monotonic() - begin, 1)}
 
@@ -374,7 +375,7 @@ def main() -> None:
     """Kill, compare, and print the figures."""
     parser = argparse.ArgumentParser()
     parser.add_argument("-o", type=Path, required=True)
-    parser.add_argument("--kills", type=int, default=6, help="workers in each phase")
+    parser.add_argument("--kills", type=int, default=6, help="workers in each phase, divided among its tasks")
     parser.add_argument("--drivers", type=int, default=5)
     parser.add_argument("--only", help="some phases, by their beginnings")
     parser.add_argument("--results", type=Path, help="a JSON file, to which phases are added")

@@ -1,6 +1,6 @@
 """Calibration and scoring of many files: one worker, two workers, and no Ray at all.
 
-    python benchmarks/ray/throughput.py -o FOLDER [--rows 4000000] [--rounds 3] [--only predict,calibrate,dataset]
+    python benchmarks/ray/throughput.py -o FOLDER [--rows 4000000] [--rounds 3] [--only predict,calibrate,dataset] [--workers 0,1,2]
 
 Every round runs all three once, in turn. A cluster is warm before the clock starts, as each worker has read a part.
 Besides the wall clock it prints seconds of processors, because other work on the machine does not change those as much:
@@ -117,11 +117,12 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=4_000_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", default="predict,calibrate")
+    parser.add_argument("--workers", default="0,1,2")
     asked = parser.parse_args()
     make(asked.o, asked.rows)
     found: dict[str, list[tuple[float, float, int]]] = {}
     for _ in range(asked.rounds):
-        for workers in (0, 1, 2):
+        for workers in map(int, asked.workers.split(",")):
             if workers:
                 start(workers)
             for name in asked.only.split(","):
@@ -145,7 +146,7 @@ def main() -> None:
             "rows a second": round(asked.rows / statistics.median(own[0] for own in each)),
             "times no workers, wall and processor": [
                 [round(own[i] / bare[i], 2) for i in (0, 1)]
-                for own, bare in zip(each, found[f"{name.split(',')[0]}, no workers"], strict=True)
+                for own, bare in zip(each, found.get(f"{name.split(',')[0]}, no workers", []), strict=False)
             ],
         }
         for name, each in found.items()
