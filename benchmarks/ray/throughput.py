@@ -1,6 +1,6 @@
 """Calibration and scoring of many files: one worker, two workers, and no Ray at all.
 
-    python benchmarks/ray/throughput.py -o FOLDER [--rows 4000000] [--rounds 3] [--workers 0,1,2] [--only predict,dataset]
+    python benchmarks/ray/throughput.py -o FOLDER [--rows 4000000] [--rounds 3] [--only predict,dataset] [--workers 2]
 
 Every round runs all three once, in turn. A cluster is warm before the clock starts, as each worker has read a part.
 Besides the wall clock it prints seconds of processors, because other work on the machine does not change those as much:
