@@ -47,6 +47,8 @@ class Handler(BaseHTTPRequestHandler):
     """Answers one connection."""
 
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    """Else each body waits 40 ms until the client has acknowledged the headers."""
 
     def _asked(self):
         where = urlsplit(self.path)

@@ -69,7 +69,7 @@ class Tap:
         self.marks: list[float] = []
         self._clock = clock
 
-    def next(self) -> tuple[Any, ...]:
+    def next(self, epoch: int) -> tuple[Any, ...]:
         """Return a batch."""
         self.marks.append(self._clock())
         return self.first

@@ -1,6 +1,6 @@
 """Calibration and scoring of many files: one worker, two workers, and no Ray at all.
 
-    python benchmarks/ray/throughput.py -o FOLDER [--rows 4000000] [--rounds 3] [--only predict,calibrate]
+    python benchmarks/ray/throughput.py -o FOLDER [--rows 4000000] [--rounds 3] [--only predict,dataset] [--workers 2]
 
 Every round runs all three once, in turn. A cluster is warm before the clock starts, as each worker has read a part.
 Besides the wall clock it prints seconds of processors, because other work on the machine does not change those as much:
@@ -87,6 +87,19 @@ def predict(folder: Path, workers: int, rows: str) -> None:
     score_files(files, out, PartWriter(model, inputs, None, False, NOTHING_MORE, False, ".parquet"), ".parquet", {})
 
 
+def dataset(folder: Path, workers: int, rows: str) -> None:
+    """Predict files as a dataset, and look at each block once; without workers, file by file."""
+    model, seen = gb.load(folder / "m.guardband"), 0
+    if workers:
+        predicted = gb.ray.predict(model, str(folder / "in" / rows))
+        for block in predicted.iter_batches(batch_size=None, batch_format="pyarrow"):
+            seen += int(np.isfinite(block["upper"].to_numpy()).sum())
+    else:
+        for path in sorted((folder / "in").glob(rows)):
+            seen += int(np.isfinite(model.predict_interval(parquet.read_table(path).drop_columns(["y"])).upper).sum())
+    assert seen == sum(parquet.read_metadata(path).num_rows for path in (folder / "in").glob(rows))
+
+
 def calibrate(folder: Path, workers: int, rows: str) -> None:
     """Calibrate the model on files."""
     model = gb.load(folder / "m.guardband")
@@ -104,15 +117,16 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=4_000_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", default="predict,calibrate")
+    parser.add_argument("--workers", default="0,1,2")
     asked = parser.parse_args()
     make(asked.o, asked.rows)
     found: dict[str, list[tuple[float, float, int]]] = {}
     for _ in range(asked.rounds):
-        for workers in (0, 1, 2):
+        for workers in map(int, asked.workers.split(",")):
             if workers:
                 start(workers)
             for name in asked.only.split(","):
-                run = {"predict": predict, "calibrate": calibrate}[name]
+                run = {"predict": predict, "calibrate": calibrate, "dataset": dataset}[name]
                 run(asked.o, workers, "0[0-1].parquet")  # processes start, and models are sent
                 with Peak() as peak:
                     wall, used = time.monotonic(), seconds()
@@ -132,7 +146,7 @@ def main() -> None:
             "rows a second": round(asked.rows / statistics.median(own[0] for own in each)),
             "times no workers, wall and processor": [
                 [round(own[i] / bare[i], 2) for i in (0, 1)]
-                for own, bare in zip(each, found[f"{name.split(',')[0]}, no workers"], strict=True)
+                for own, bare in zip(each, found.get(f"{name.split(',')[0]}, no workers", []), strict=False)
             ],
         }
         for name, each in found.items()

@@ -21,6 +21,9 @@ def cluster():
     from guardband.ray.cluster import connect
 
     os.environ.setdefault("RAY_worker_niceness", "0")  # else all that runs beside the tests goes first
+    # Ray ends a worker that has nothing to do if there are more than cores, and a fit that waits for others is one
+    # more. The next fit would start another one, which imports torch again.
+    os.environ.setdefault("RAY_num_workers_soft_limit", str(2 * PROCESSES))
     os.environ.update(KEYS | NO_OTHERS)
     quiet = {"include_dashboard": False, "log_to_driver": False, "logging_level": logging.ERROR}
     ray.init(address="local", num_cpus=PROCESSES, object_store_memory=MEMORY, **quiet)
@@ -48,6 +51,6 @@ def fitted():
 @pytest.fixture
 def one_at_a_time(monkeypatch):
     """Let one part be under way at a time: an error then stops no worker, each of which takes seconds to start."""
-    for name in ("scoring", "summarising", "learning_rows", "watching"):
+    for name in ("scoring", "summarising", "learning_rows", "judging", "watching"):
         monkeypatch.setattr(f"guardband.ray.{name}.AHEAD", 1)
         monkeypatch.setattr(f"guardband.ray.{name}.workers", lambda: 1)

@@ -1,11 +1,13 @@
 """A fit on Ray is that of one machine on the same rows, and a fault costs time alone."""
 
+import contextlib
 import copy
 import os
 import sys
 import warnings
 from dataclasses import astuple, replace
 from functools import partial, reduce
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +24,7 @@ from guardband.data.labelled_rows import LabelledRows
 from guardband.data.reference import Reference
 from guardband.data.table import read_table
 from guardband.exceptions import MissingTargetWarning
+from guardband.experiments.reproduce import on_ray
 from guardband.experiments.reproduce.cells import Cell
 from guardband.experiments.reproduce.folder import Folder
 from guardband.experiments.reproduce.run import run
@@ -34,7 +37,7 @@ from guardband.ray.gathered import PRINT, Y, divided, in_order, joined
 from guardband.ray.learning_rows import LearningRows, features_in, kinds_in
 from guardband.ray.parallel import Kept, _beside, _packed, _unpacked, _work, shared_out, train_together
 from guardband.ray.pieces import Reader, source_of
-from guardband.ray.streams import StoppingRows, Tap, TrainingStream
+from guardband.ray.streams import RowStream, StoppingRows, Tap, TrainingStream
 from guardband.ray.survey import count, survey
 from guardband.ray.training_entities import _of_piece, _together
 from ray_rows import QUICK, same_networks, table, write
@@ -228,8 +231,14 @@ def test_pieces_know_how_many_of_their_rows_train(files, parts):
 
 
 def test_what_would_fail_every_time_ends_training_at_once(cluster):
-    kept = cluster.remote(num_cpus=0)(Kept).remote(None, "")
-    refused = cluster.put(None)
+    class Here(Kept):
+        """An actor that is none, for which no process starts."""
+
+        def __getattribute__(self, name):
+            own = object.__getattribute__(self, name)
+            return SimpleNamespace(remote=lambda *given: cluster.put(own(*given))) if callable(own) else own
+
+    kept, refused = Here(None, ""), cluster.put(None)
     with pytest.raises(AttributeError):
         _work({"kept": [kept], "plan": refused})
     cluster.get(kept.fail.remote(Failed("No.", is_corrupt=False)))
@@ -242,6 +251,24 @@ def test_a_checkpoint_outlives_the_process_that_holds_it(cluster, tmp_path):
     cluster.kill(kept, no_restart=False)
     assert torch.equal(_unpacked(cluster.get(kept.load.remote()))["weights"], torch.arange(3))
     cluster.kill(kept)
+
+
+def test_training_that_goes_on_takes_rows_in_an_order_of_its_own(files, parts):
+    source, rows = learning_rows(files)
+    options = FitOptions.of(gb.IntervalRegressor(**QUICK).get_params(deep=False))
+    with pytest.warns(MissingTargetWarning, match=MISSING):
+        counted, target = count(source, rows, options.target)
+    found = survey(source, rows, counted, target, robust=True)
+    stream = RowStream(found.part, found.encoder, found.target, source.parts, folds=1, seed=0)
+    each = []
+    for epoch in (1, 1, 4, 4, 7):
+        tap = Tap(stream, 200)
+        each.append(np.concatenate([tap.next(epoch)[1][:, 0] for _ in range(found.n // 200)]))
+    np.testing.assert_array_equal(each[0], each[1])
+    np.testing.assert_array_equal(each[2], each[3])
+    for one, other in ((0, 2), (0, 4), (2, 4)):
+        assert not np.array_equal(each[one], each[other])
+        assert len(np.unique(each[other])) == len(each[other])  # each row once
 
 
 def trained_here(plan, checkpoints):
@@ -264,7 +291,19 @@ def streamed(files, monkeypatch):
     return fit
 
 
-@pytest.mark.parametrize("keep_scores", [100, 1 << 20])
+@pytest.fixture
+def with_few_scores(monkeypatch):
+    """Return a list in which each fit in passes leaves its model as it is calibrated from counts, not from scores."""
+    made = []
+
+    def calibrated(model, source, reader):
+        made.append(calibrate_on(model, source, reader, keep_scores=100))
+        return calibrate_on(model, source, reader, keep_scores=1 << 20)
+
+    monkeypatch.setattr("guardband.ray.streamed.calibrate_on", calibrated)
+    return made
+
+
 @pytest.mark.parametrize(
     "options",
     [
@@ -273,23 +312,22 @@ def streamed(files, monkeypatch):
         {"groups": "letter", "small_groups": "pool", "confidence_level": 0.995},
     ],
 )
-def test_groups_of_rows_that_no_process_may_hold_are_those_of_one_machine(
-    options, keep_scores, streamed, parts, monkeypatch
-):
-    monkeypatch.setattr("guardband.ray.streamed.calibrate_on", partial(calibrate_on, keep_scores=keep_scores))
-    model = streamed(**options)
+def test_groups_of_rows_that_no_process_may_hold_are_those_of_one_machine(options, with_few_scores, streamed, parts):
+    whole = streamed(**options)
     (X, y), held_out = (columns(part) for part in parts)
     one = gb.IntervalRegressor(calibration_size=None, **(QUICK | options)).fit(X, y)
-    assert model.fitted_.grouping.columns == one.fitted_.grouping.columns
     # The networks saw rows in another order: they are calibrated again on one machine.
-    again = copy.copy(model).calibrate(*held_out)
-    for name, array in again.calibration_.found.arrays.items():
-        np.testing.assert_array_equal(model.calibration_.found.arrays[name], array)
-    assert len(model.certificate_.promise.statements()) == len(one.fitted_.grouping.names)
-    for own, other in zip(
-        model.certificate_.promise.statements(), again.certificate_.promise.statements(), strict=True
-    ):
-        assert (own.name, own.promise) == (other.name, other.promise)
+    again = copy.copy(whole).calibrate(*held_out)
+    for model in (whole, *with_few_scores):
+        assert model.fitted_.grouping.columns == one.fitted_.grouping.columns
+        for name, array in again.calibration_.found.arrays.items():
+            np.testing.assert_array_equal(model.calibration_.found.arrays[name], array)
+        assert len(model.certificate_.promise.statements()) == len(one.fitted_.grouping.names)
+        for own, other in zip(
+            model.certificate_.promise.statements(), again.certificate_.promise.statements(), strict=True
+        ):
+            assert (own.name, own.promise) == (other.name, other.promise)
+    assert ["counted in parts" in str(model.certificate_) for model in (whole, *with_few_scores)] == [False, True]
 
 
 @pytest.fixture(scope="module")
@@ -302,7 +340,6 @@ def visits(tmp_path_factory):
     return pattern, own
 
 
-@pytest.mark.parametrize("keep_scores", [100, 1 << 20])
 @pytest.mark.parametrize(
     ("keys", "options"),
     [
@@ -312,7 +349,7 @@ def visits(tmp_path_factory):
     ],
 )
 def test_rows_that_no_process_may_hold_are_split_by_what_they_belong_to(
-    keys, options, keep_scores, visits, monkeypatch
+    keys, options, with_few_scores, visits, monkeypatch
 ):
     pattern, own = visits
     split, X, y = HashSplit(SEED, 0.25, keys), own.drop_columns(["y"]), own["y"].to_numpy()
@@ -320,9 +357,8 @@ def test_rows_that_no_process_may_hold_are_split_by_what_they_belong_to(
     options = {"split_by": list(keys), **options}
     one = gb.IntervalRegressor(calibration_size=None, **(QUICK | options)).fit(X, y)
     monkeypatch.setattr("guardband.ray.streamed.train_together", trained_here)
-    monkeypatch.setattr("guardband.ray.streamed.calibrate_on", partial(calibrate_on, keep_scores=keep_scores))
-    model = gb.ray.fit(pattern, target="y", memory_limit=1000, **(OPTIONS | options))
-    fitted, wanted = model.fitted_, one.fitted_
+    whole = gb.ray.fit(pattern, target="y", memory_limit=1000, **(OPTIONS | options))
+    fitted, wanted = whole.fitted_, one.fitted_
     np.testing.assert_array_equal(fitted.training_entities, wanted.training_entities)
     np.testing.assert_array_equal(fitted.training_prints, np.sort(wanted.training_prints))
     assert fitted.learned.encoder == wanted.learned.encoder
@@ -331,18 +367,20 @@ def test_rows_that_no_process_may_hold_are_split_by_what_they_belong_to(
     prints, labels = fingerprints(table, y), entities_from(table, X, keys).labels
     smallest = [np.flatnonzero(labels == each)[np.argmin(prints[labels == each])] for each in np.unique(labels)]
     assert fitted.reference == Reference.learn(table.take(np.array(smallest)), y[smallest])
-    assert len(fitted.calibration_entities) + len(fitted.training_entities) == 120
     # One row of each is drawn by their order, which is that of the files.
     held_out = pa.concat_tables([parquet.read_table(pattern.replace("*", str(i))) for i in range(3)])
     held_out = held_out.filter(split.calibrates(split.prints(read_table(held_out), None)))
-    again = copy.copy(model).calibrate(held_out.drop_columns(["y"]), held_out["y"].to_numpy().copy())
-    for name, array in again.calibration_.found.arrays.items():
-        np.testing.assert_array_equal(model.calibration_.found.arrays[name], array)
-    promises = ([own.promise for own in each.certificate_.promise.statements()] for each in (model, again))
-    assert next(promises) == next(promises)
-    assert not np.isin(fitted.calibration_entities, fitted.training_entities).any()
-    assert "Rows were split by a hash of " + ", ".join(keys) in str(model.certificate_)
-    assert "did not look for rows that depend" not in str(model.certificate_)
+    again = copy.copy(whole).calibrate(held_out.drop_columns(["y"]), held_out["y"].to_numpy().copy())
+    for model in (whole, *with_few_scores):
+        for name, array in again.calibration_.found.arrays.items():
+            np.testing.assert_array_equal(model.calibration_.found.arrays[name], array)
+        promises = ([own.promise for own in each.certificate_.promise.statements()] for each in (model, again))
+        assert next(promises) == next(promises)
+        assert len(model.fitted_.calibration_entities) + len(fitted.training_entities) == 120
+        assert not np.isin(model.fitted_.calibration_entities, fitted.training_entities).any()
+        assert "did not look for rows that depend" not in str(model.certificate_)
+    assert ["counted in parts" in str(model.certificate_) for model in (whole, *with_few_scores)] == [False, True]
+    assert "Rows were split by a hash of " + ", ".join(keys) in str(whole.certificate_)
 
 
 def test_entities_do_not_depend_on_how_rows_are_divided_and_many_are_sampled(visits, monkeypatch):
@@ -389,8 +427,7 @@ def test_what_a_worker_says_of_gathered_rows_is_one_sentence(files):
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("memory_limit", [None, 1000])
-def test_a_fit_leaves_out_what_is_corrupt_only_if_asked(memory_limit, tmp_path, monkeypatch):
+def test_a_fit_leaves_out_what_is_corrupt_only_if_asked(tmp_path, monkeypatch):
     monkeypatch.setattr("guardband.ray.streamed.train_together", trained_here)
     pattern = write(tmp_path / "in", ROWS.select(COLUMNS), 4)
     whole = tmp_path / "whole"
@@ -402,17 +439,20 @@ def test_a_fit_leaves_out_what_is_corrupt_only_if_asked(memory_limit, tmp_path, 
     start, end = len(data) // 4, len(data) // 2
     place.write_bytes(data[:start] + bytes(end - start) + data[end:])
     (tmp_path / "in" / "3.parquet").write_bytes(b"PAR1" + bytes(50))
-    options = {"target": "y", "memory_limit": memory_limit, **OPTIONS}
-    with pytest.raises(UnreadableError, match=r"3\.parquet"):
-        gb.ray.fit(pattern, **options)
-    model = gb.ray.fit(pattern, skip_corrupt=True, **options)
-    said = str(model.certificate_)
-    assert "left out what it could not read: " in said
-    assert "rows 1 to 375 of" in said
-    assert "3.parquet" in said
-    rest = gb.ray.fit(str(whole / "*.parquet"), **options)
-    for name in ("training_prints", "calibration_prints"):
-        np.testing.assert_array_equal(getattr(model.fitted_, name), getattr(rest.fitted_, name))
+    rest = gb.ray.fit(str(whole / "*.parquet"), target="y", **OPTIONS)
+    for limit, ordered in ((None, np.asarray), (1000, np.sort)):
+        options = {"target": "y", "memory_limit": limit, **OPTIONS}
+        with pytest.raises(UnreadableError, match=r"3\.parquet"):
+            gb.ray.fit(pattern, **options)
+        model = gb.ray.fit(pattern, skip_corrupt=True, **options)
+        said = str(model.certificate_)
+        assert "left out what it could not read: " in said
+        assert "rows 1 to 375 of" in said
+        assert "3.parquet" in said
+        np.testing.assert_array_equal(model.fitted_.training_prints, ordered(rest.fitted_.training_prints))
+        np.testing.assert_array_equal(
+            np.sort(model.fitted_.calibration_prints), np.sort(rest.fitted_.calibration_prints)
+        )
 
 
 @pytest.mark.parametrize(
@@ -439,7 +479,19 @@ def test_what_a_fit_on_ray_cannot_do_is_said_in_one_sentence(files, options, wor
         gb.ray.fit(files, target="y", **(OPTIONS | options))
 
 
-def test_cells_of_an_experiment_give_what_they_give_here(tmp_path):
+def test_cells_of_an_experiment_give_what_they_give_here_also_if_a_worker_is_killed(tmp_path, monkeypatch):
+    of_cell = on_ray._of_cell
+
+    def killed(*arguments):
+        with open(tmp_path / f"begun {arguments[0].name}", "a") as file:
+            file.write(".")
+        out = of_cell(*arguments)
+        with contextlib.suppress(FileExistsError):
+            os.close(os.open(tmp_path / "killed", os.O_CREAT | os.O_EXCL))
+            os._exit(1)
+        return out
+
+    monkeypatch.setattr(on_ray, "_of_cell", killed)
     setting = Setting("tuned", (8,), (CONF_NN, QREG_UN), max_epochs=2, batch_size=100)
     cells = [Cell("simulation", replace(setting, name=name), (0,), 300, 200) for name in ("one", "two")]
     numbers = []
@@ -450,3 +502,4 @@ def test_cells_of_an_experiment_give_what_they_give_here(tmp_path):
         assert all(folder.is_done(cell) for cell in cells)
         numbers.append(folder.tables()["results"].drop(columns="seconds"))
     np.testing.assert_array_equal(numbers[0], numbers[1])
+    assert sorted(path.read_text() for path in tmp_path.glob("begun *")) == [".", ".."]  # the other one was kept

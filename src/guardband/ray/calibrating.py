@@ -26,7 +26,7 @@ from guardband.doors.table_model import TableModel
 from guardband.doors.weights import Weighting
 from guardband.exceptions import OverlapError, RepeatedRowsWarning, warn
 from guardband.ray.belonging import Belongs, Together
-from guardband.ray.cluster import Failed, connect
+from guardband.ray.cluster import Failed, connect, fetched
 from guardband.ray.meeting import Draw, EntityScores, met
 from guardband.ray.models import NONE, Asked, RuleAsked, TableAsked
 from guardband.ray.pieces import Reader, Source, name_of, names_of, source_of
@@ -270,12 +270,10 @@ class _Calibration:
         return CountedSummary(self.n, {}, (), counted), together
 
     def _summary(self, keeps: bool) -> Summary:
-        import ray
-
         n, told = self.n, [own for own in self.told if own.n]
         totals = {name: np.sum([own.totals[name] for own in told], axis=0) for name in told[0].totals}
         if keeps:
-            kept = (ray.get(block) for block in self.blocks)
+            kept = (fetched(block) for block in self.blocks)
             return Summary(n, totals, tuple(block for block in kept if block))
         if told[0].weights is not None:
             return CountedSummary(n, totals, (), {"score": self._weighed(told)})
@@ -299,6 +297,4 @@ class _Calibration:
         return Remembered(Spread("score", blocks, held), self.n)
 
     def _prints(self) -> Prints:
-        import ray
-
-        return np.concatenate([ray.get(own) for own in self.prints])
+        return np.concatenate([fetched(own) for own in self.prints])

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any
 
 from guardband.data.damage import UnreadableError, reason_of
@@ -18,6 +19,10 @@ from guardband.data.packages import need_packages
 SECONDS_TO_ANSWER = 10
 MEMORY_OPTION, MEMORY_RETRIES = "RAY_task_oom_retries", 2
 """So often a task is begun anew if Ray ends it for its memory: others may have taken it."""
+NO_MEMORY = (
+    "A part of the work does not fit into the memory that a worker has. Use machines with more memory, or start Ray "
+    "with fewer workers (ray start --num-cpus)."
+)
 LOCAL = "local"
 """The address of a Ray that is started on this machine."""
 
@@ -133,6 +138,9 @@ RETRIES = 20
 def task(function: Callable[..., Any], returns: int = 1) -> Any:
     """Return a function whose calls run on workers, and run again if a worker dies; each returns references.
 
+    What a worker cannot do for its input, its disk or its memory comes back as ``Failed`` in place of the first result.
+    It would fail every time.
+
     Parameters
     ----------
     function : function
@@ -142,7 +150,15 @@ def task(function: Callable[..., Any], returns: int = 1) -> Any:
     """
     import ray
 
-    return ray.remote(num_cpus=1, num_returns=returns, max_retries=RETRIES)(function)
+    @wraps(function)
+    def run(*given: Any) -> Any:
+        try:
+            return function(*given)
+        except (ValueError, OSError, MemoryError) as error:
+            failed = Failed.of(error)
+            return failed if returns == 1 else (failed, *[None] * (returns - 1))
+
+    return ray.remote(num_cpus=1, num_returns=returns, max_retries=RETRIES)(run)
 
 
 class Shared:
@@ -157,8 +173,9 @@ class Shared:
     def __init__(self, value: Any) -> None:
         import ray
 
-        # In a list a reference stays one. Ray would otherwise unpack the object for every task.
-        self._reference = [ray.put(value)]
+        with said_in_one_sentence():
+            # In a list a reference stays one. Ray would otherwise unpack the object for every task.
+            self._reference = [ray.put(value)]
 
     def get(self) -> Any:
         """Return the object, on a worker."""
@@ -191,9 +208,15 @@ class Failed:
     is_corrupt: bool
 
     @classmethod
-    def of(cls, error: ValueError | OSError) -> Failed:
+    def of(cls, error: ValueError | OSError | MemoryError) -> Failed:
         """Return what is said of an error."""
-        return cls(str(error), isinstance(error, UnreadableError))
+        said = str(error)
+        if isinstance(error, MemoryError):
+            said = NO_MEMORY
+        elif isinstance(error, OSError) and error.strerror:  # of the system
+            where = "" if error.filename is None else f"{error.filename}: "
+            said = f"A worker cannot go on: {where}{error.strerror}. Check the disks of the machines, and run again."
+        return cls(said, isinstance(error, UnreadableError))
 
     def error(self) -> ValueError:
         """Return the error again."""
@@ -201,7 +224,7 @@ class Failed:
 
 
 def in_order(calls: Iterable[Callable[[], Any]], ahead: int) -> Iterator[Any]:
-    """Yield the results of calls that return one reference each, in their order; so many are under way at once.
+    """Yield the results of calls, in their order; what a worker failed at comes as ``Failed``.
 
     Parameters
     ----------
@@ -210,6 +233,23 @@ def in_order(calls: Iterable[Callable[[], Any]], ahead: int) -> Iterator[Any]:
     ahead : int
         How many tasks are under way at most, so that the memory of this process does not grow with their number.
     """
+    yield from _in_order(calls, ahead, _fetched)
+
+
+def all_in_order(calls: Iterable[Callable[[], Any]], ahead: int) -> Iterator[Any]:
+    """Yield the results of calls, in their order; what a worker failed at is raised.
+
+    Parameters
+    ----------
+    calls : iterable of functions
+        The same as of ``in_order``.
+    ahead : int
+        The same as of ``in_order``.
+    """
+    yield from _in_order(calls, ahead, fetched)
+
+
+def _in_order(calls: Iterable[Callable[[], Any]], ahead: int, fetch: Callable[[Any], Any]) -> Iterator[Any]:
     import ray
 
     waiting: deque[Any] = deque()
@@ -217,9 +257,9 @@ def in_order(calls: Iterable[Callable[[], Any]], ahead: int) -> Iterator[Any]:
         for call in calls:
             waiting.append(call())
             if len(waiting) >= ahead:
-                yield _first_fetched(waiting.popleft())
+                yield _with_first(waiting.popleft(), fetch)
         while waiting:
-            yield _first_fetched(waiting.popleft())
+            yield _with_first(waiting.popleft(), fetch)
     finally:
         # If nobody asks any more, what is under way ends, and its workers with it. A worker that is interrupted while
         # it imports a package could not import it again, and all that runs there later would fail.
@@ -227,38 +267,61 @@ def in_order(calls: Iterable[Callable[[], Any]], ahead: int) -> Iterator[Any]:
             ray.cancel(left[0] if isinstance(left, list) else left, force=True)
 
 
+def _with_first(references: Any, fetch: Callable[[Any], Any]) -> Any:
+    return (fetch(references[0]), *references[1:]) if isinstance(references, list) else fetch(references)
+
+
 def fetched(reference: Any) -> Any:
-    """Return the result of a task; what ended it is said in one sentence.
+    """Return the result of a task; why there is none is said in one sentence.
 
     Parameters
     ----------
     reference : reference
         What a call of a task returned.
     """
-    from ray.exceptions import OutOfMemoryError, RayTaskError, WorkerCrashedError
+    found = _fetched(reference)
+    if isinstance(found, Failed):
+        raise found.error()
+    return found
 
+
+def _fetched(reference: Any) -> Any:
     import ray
 
-    try:
+    with said_in_one_sentence():
         return ray.get(reference)
-    except OutOfMemoryError:
-        raise ValueError(
-            "A part of the rows does not fit into the memory that Ray gives a worker. Use machines with more memory, "
-            "or start Ray with fewer workers (ray start --num-cpus)."
-        ) from None
-    except WorkerCrashedError:
-        raise ValueError(
-            f"The worker of one part of the rows was killed {RETRIES + 1} times. Check the memory of the machines, and "
-            "run again."
-        ) from None
-    except RayTaskError as error:
+
+
+@contextmanager
+def said_in_one_sentence() -> Iterator[None]:
+    """Raise what went wrong on a worker as it was raised there, and what went wrong with Ray in one sentence."""
+    from ray.exceptions import RayError, RayTaskError
+
+    try:
+        yield
+    except RayError as error:
         cause: Any = error
         while isinstance(cause, RayTaskError) and isinstance(cause.cause, Exception):
             cause = cause.cause  # of a task that waited for another
+        if isinstance(cause, RayError) and not isinstance(cause, RayTaskError):
+            cause = ValueError(_in_words(cause))
         raise cause from None
 
 
-def _first_fetched(references: Any) -> Any:
-    if isinstance(references, list):
-        return (fetched(references[0]), *references[1:])
-    return fetched(references)
+def _in_words(error: Any) -> str:
+    """Return what to say of an error of Ray's own."""
+    from ray.exceptions import ObjectStoreFullError, OutOfDiskError, OutOfMemoryError, WorkerCrashedError
+
+    if isinstance(error, OutOfMemoryError):
+        return NO_MEMORY
+    if isinstance(error, WorkerCrashedError):
+        return (
+            f"The worker of one part of the work was killed {RETRIES + 1} times. Check the memory of the machines, and "
+            "run again."
+        )
+    if isinstance(error, OutOfDiskError | ObjectStoreFullError):
+        return (
+            "Ray has no room for what workers keep, neither in memory nor on its disk. Free some space where Ray keeps "
+            "its files, often /tmp/ray, and run again."
+        )
+    return f"Ray cannot go on: {reason_of(error)}. Check the machines, and run again."

@@ -194,17 +194,14 @@ def _drawn(
     return drawn, (f"One row of each {entities.name} was drawn at random: {len(entities.every):,} of {n:,} rows.",)
 
 
-def _labelled(shared: Shared, piece: Any) -> tuple[NDArray[np.int64], NDArray[np.float64]] | Failed:
+def _labelled(shared: Shared, piece: Any) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return what the rows of a piece belong to, and their true values."""
     model, reader, belonging = shared.get()
     labels, targets = [np.empty(0, dtype=np.int64)], [np.empty(0)]
-    try:
-        for table, y, _ in reader.rows(piece):
-            if len(y):
-                labels.append(belonging.labels(model.read_rows(table), table, y, name_of(piece)))
-                targets.append(y)
-    except ValueError as error:
-        return Failed.of(error)
+    for table, y, _ in reader.rows(piece):
+        if len(y):
+            labels.append(belonging.labels(model.read_rows(table), table, y, name_of(piece)))
+            targets.append(y)
     return np.concatenate(labels), np.concatenate(targets)
 
 
@@ -212,7 +209,7 @@ def _begun(run: Any, shared: Shared, piece: Any, *more: Any) -> list[Any]:
     return [run.remote(shared, piece, *more), piece]
 
 
-def _tallied(shared: Shared, piece: Any, drawn: Any = None) -> tuple[Tally | SeveralTally | None, int, int] | Failed:
+def _tallied(shared: Shared, piece: Any, drawn: Any = None) -> tuple[Tally | SeveralTally | None, int, int]:
     """Return what is counted of a piece, None if no true value is known, its rows, and how many have no true value.
 
     ``drawn`` says which rows are judged, and what these belong to; None if all of them are.
@@ -224,24 +221,21 @@ def _tallied(shared: Shared, piece: Any, drawn: Any = None) -> tuple[Tally | Sev
     several = bool(model.calibration_.rule.target_names)
     total: Any = None
     n = missing = first = given = 0
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            for table, y, absent in reader.rows(piece):
-                missing, n = missing + absent, n + absent + len(y)
-                entities = None
-                if drawn is not None:
-                    rows = drawn[0][first : first + len(y)]
-                    first += len(y)
-                    table, y = table.filter(rows), y[rows]
-                    entities = Entities(drawn[1][given : given + len(y)], belonging.name, belonging.rule)
-                    given += len(y)
-                if len(y):
-                    if several:
-                        own: Any = SeveralTally.of(model, table, y)
-                    else:
-                        own = Tally.of(Evidence.of(model, table, y, entities=entities))
-                    total = own if total is None else total + own
-    except ValueError as error:
-        return Failed.of(error)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for table, y, absent in reader.rows(piece):
+            missing, n = missing + absent, n + absent + len(y)
+            entities = None
+            if drawn is not None:
+                rows = drawn[0][first : first + len(y)]
+                first += len(y)
+                table, y = table.filter(rows), y[rows]
+                entities = Entities(drawn[1][given : given + len(y)], belonging.name, belonging.rule)
+                given += len(y)
+            if len(y):
+                if several:
+                    own: Any = SeveralTally.of(model, table, y)
+                else:
+                    own = Tally.of(Evidence.of(model, table, y, entities=entities))
+                total = own if total is None else total + own
     return total, n, missing

@@ -11,14 +11,13 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from guardband.data.damage import UnreadableError
 from guardband.data.fingerprint import Prints
 from guardband.data.hash_split import HashSplit
 from guardband.data.kinds import Kind, kind_of_type
 from guardband.data.kinds_in_parts import KindOfPart
 from guardband.data.table import Table, read_table
 from guardband.data.text_cells import cells_of
-from guardband.ray.cluster import Failed, Shared, in_order, task, workers
+from guardband.ray.cluster import Shared, all_in_order, task, workers
 from guardband.ray.pieces import Reader, Source, names_of, pieces_of
 from guardband.ray.sources import Files
 from guardband.words import listed
@@ -155,8 +154,7 @@ def over_pieces(source: Source, work: Any, given: Any, own: Sequence[Any] | None
     own : sequence, default None
         What is needed for each piece besides.
     """
-    for (found,) in _results(source, work, given, own, returns=1):
-        yield found
+    yield from _results(source, work, given, own, returns=1)
 
 
 def kept_of_pieces(source: Source, work: Any, given: Any) -> Iterator[tuple[Any, Any]]:
@@ -177,24 +175,16 @@ def kept_of_pieces(source: Source, work: Any, given: Any) -> Iterator[tuple[Any,
 
 
 def _results(source: Source, work: Any, given: Any, own: Sequence[Any] | None, returns: int) -> Iterator[Any]:
-    shared, run = Shared(given), task(_guarded, returns)
+    shared, run = Shared(given), task(_of_piece, returns)
     calls = (
-        partial(run.remote, work, shared, returns, piece, *(() if own is None else (own[i],)))
+        partial(run.remote, work, shared, piece, *(() if own is None else (own[i],)))
         for i, piece in enumerate(pieces_of(source))
     )
-    for found in in_order(calls, AHEAD * workers()):
-        told = found if returns == 1 else found[0]
-        if isinstance(told, Failed):
-            raise told.error()
-        yield (found,) if returns == 1 else found
+    yield from all_in_order(calls, AHEAD * workers())
 
 
-def _guarded(work: Any, shared: Shared, returns: int, piece: Any, *own: Any) -> Any:
-    try:
-        return work(shared.get(), piece, *own)
-    except (ValueError, UnreadableError) as error:
-        failed = Failed.of(error)
-        return failed if returns == 1 else (failed, None)
+def _of_piece(work: Any, shared: Shared, piece: Any, *own: Any) -> Any:
+    return work(shared.get(), piece, *own)
 
 
 def _kinds_of_part(given: Any, piece: Any) -> list[KindOfPart]:

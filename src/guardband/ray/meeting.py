@@ -24,7 +24,7 @@ from guardband.calibration.summary import Array
 from guardband.data.entities import Labels, draws
 from guardband.data.order_statistics import replied
 from guardband.data.weight_statistics import Inverses, reached
-from guardband.ray.cluster import Shared, fetched, in_order, task, workers
+from guardband.ray.cluster import Shared, all_in_order, fetched, task, workers
 from guardband.ray.spread import Blocks, Held, Spread
 
 ROWS = 1 << 21
@@ -211,9 +211,9 @@ def met(blocks: Sequence[Any], n: int, training: Labels | None, draw: Draw | Non
     split, merge = task(_split, ranges + 1), task(_merge, ranges + 2)
     known = Shared((draw, None if training is None else np.sort(training.view(np.uint64))))
     ahead = AHEAD * workers()
-    sent = [own[1:] for own in in_order((partial(split.remote, known, share, ranges) for share in shares), ahead)]
+    sent = [own[1:] for own in all_in_order((partial(split.remote, known, share, ranges) for share in shares), ahead)]
     parts = [[own[i] for own in sent] for i in range(ranges)]
-    merged = list(in_order((partial(merge.remote, known, part) for part in parts), ahead))
+    merged = list(all_in_order((partial(merge.remote, known, part) for part in parts), ahead))
     replies = [[own[2 + i] for own in merged] for i in range(ranges)]
     run = task(_sized if draw is None else _chosen, returns=2)
     made = [run.remote(known, share, reply) for share, reply in zip(shares, replies, strict=True)]

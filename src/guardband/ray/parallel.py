@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from guardband.data.damage import reason_of
-from guardband.ray.cluster import RETRIES, Failed, Shared
+from guardband.ray.cluster import RETRIES, Failed, Shared, fetched, said_in_one_sentence
 from guardband.ray.streams import RowStream, StoppingRows, Tap, TrainingStream
 from guardband.training.checkpoint import SECONDS_BETWEEN, Checkpoint
 from guardband.training.job import Job, Trained
@@ -238,16 +238,16 @@ def train_together(plan: Plan, checkpoints: str | None) -> Trained:
             run_config=RunConfig(storage_path=folder, failure_config=FailureConfig(max_failures=RETRIES)),
         )
         try:
-            trainer.fit()
+            with said_in_one_sentence():
+                trainer.fit()
         except TrainingFailedError as error:
             reason = reason_of(str(error).rstrip().rsplit("\n", 1)[-1])
             raise ValueError(
                 f"Training failed {RETRIES + 1} times, at last with: {reason}. Check the machines, and run again."
             ) from None
-    result, failed = ray.get([kept.result.remote(), kept.failed.remote()])
+    fetched(kept.failed.remote())  # which is raised
+    result = fetched(kept.result.remote())
     ray.kill(kept)
-    if failed is not None:
-        raise failed.error()
     if result is None:
         raise ValueError("The process that held the trained networks was killed. Run again, best with checkpoints.")
     return Trained(**_unpacked(result))

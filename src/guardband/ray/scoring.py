@@ -202,7 +202,7 @@ def _begun(run: Any, shared: Shared, part: Part) -> list[Any]:
     return [run.remote(shared, part), part]
 
 
-def _write(shared: Shared, part: Part) -> Failed | Mapping[str, Any] | None:
+def _write(shared: Shared, part: Part) -> Mapping[str, Any] | None:
     """Write the file of a part, then its note; return what is said of it, which is None if it has no rows."""
     import torch
 
@@ -217,13 +217,10 @@ def _write(shared: Shared, part: Part) -> Failed | Mapping[str, Any] | None:
             said = dict(write(part.open(like), path))
 
     try:
-        try:
-            size: int | None = folder.write(_file(part, ending), make)
-        except NoRowsError:
-            size = None
-        write_json(folder, _note(part), {"bytes": size, "said": said})
-    except (ValueError, OSError) as error:  # such as a disk that is full
-        return Failed.of(error)
+        size: int | None = folder.write(_file(part, ending), make)
+    except NoRowsError:
+        size = None
+    write_json(folder, _note(part), {"bytes": size, "said": said})
     return said
 
 

@@ -29,7 +29,7 @@ def without_corrupt(files: Files, names: Sequence[str]) -> Files:
     calls = (partial(_begun, run, shared, part) for part in files.parts)
     parts, skipped = [], list(files.skipped)
     for failed, part in in_order(calls, AHEAD * workers()):
-        if failed is None:
+        if not isinstance(failed, Failed):
             parts.append(part)
         elif failed.is_corrupt:
             skipped.append((name_of(part), failed.why))
@@ -59,12 +59,8 @@ def _begun(run: Any, shared: Shared, part: Part) -> list[Any]:
     return [run.remote(shared, part), part]
 
 
-def _read(shared: Shared, part: Part) -> Failed | None:
-    """Read a part, and return what is wrong with it."""
+def _read(shared: Shared, part: Part) -> None:
+    """Read a part."""
     like, names = shared.get()
-    try:
-        for _ in part.open(like).sound_batches(names):
-            pass
-    except ValueError as error:
-        return Failed.of(error)
-    return None
+    for _ in part.open(like).sound_batches(names):
+        pass

@@ -125,6 +125,8 @@ def _batches(held: Sequence[Lot], size: int, random: np.random.Generator) -> Gen
 class Tap:
     """Batches of an endless stream, wherever it is: an epoch takes the next ones.
 
+    Training that goes on from a later epoch takes another order: rows that came first would train too often.
+
     Parameters
     ----------
     stream : RowStream
@@ -134,6 +136,7 @@ class Tap:
     """
 
     def __init__(self, stream: RowStream, size: int) -> None:
+        self._stream, self._size = stream, size
         self._batches = stream.forever(size)
         self._first = next(self._batches)
         self._is_new = True
@@ -143,11 +146,20 @@ class Tap:
         """The first batch, which training sees too."""
         return self._first
 
-    def next(self) -> Lot:
-        """Return the next batch."""
+    def next(self, epoch: int) -> Lot:
+        """Return the next batch.
+
+        Parameters
+        ----------
+        epoch : int
+            The epoch that it is for.
+        """
         if self._is_new:
             self._is_new = False
-            return self._first
+            if epoch == 1:
+                return self._first
+            again = replace(self._stream, seed=mixed_seed(self._stream.seed, -epoch))
+            self._batches = again.forever(self._size)
         return next(self._batches)
 
 
@@ -178,7 +190,7 @@ class TrainingStream(Stream):
     def pieces(self, epoch: int) -> Iterator[tuple[Tensor, ...]]:
         """Yield the batches of an epoch."""
         for _ in range(self.batches):
-            yield _on(self.device, self.tap.next())
+            yield _on(self.device, self.tap.next(epoch))
 
     def batch(self, *pieces: Tensor) -> Batch:
         """Return a batch, with no weight for the rows that stop a member."""

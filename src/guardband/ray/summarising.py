@@ -15,7 +15,7 @@ from guardband.calibration.summary import Array, Summary
 from guardband.calibration.weighted_search import WeightTotals
 from guardband.data.entities import seed_of as seed_of_entities
 from guardband.data.fingerprint import Prints, count_overlap, smallest_prints
-from guardband.ray.cluster import Failed, Shared, in_order, task, workers
+from guardband.ray.cluster import Shared, in_order, task, workers
 from guardband.ray.models import NONE, Asked
 from guardband.ray.pieces import Reader, Source, name_of, pieces_of
 from guardband.ray.spread import Held
@@ -72,6 +72,8 @@ class Told:
 def summarised(asked: Asked, reader: Reader, source: Source) -> Iterator[tuple[Any, Any, Any, Any]]:
     """Yield of each piece what is told, references to what is kept of its rows and to fingerprints, and the piece.
 
+    In place of what is told a worker may say that it failed.
+
     Parameters
     ----------
     asked : Asked
@@ -91,7 +93,7 @@ def _begun(run: Any, shared: Shared, piece: Any) -> list[Any]:
     return [told, block, prints, piece]
 
 
-def _summarised(shared: Shared, piece: Any) -> tuple[Told | Failed, dict[str, Array], Any]:
+def _summarised(shared: Shared, piece: Any) -> tuple[Told, dict[str, Array], Any]:
     """Return what is told of a piece, what the rule keeps of each of its rows, and their fingerprints."""
     import torch
 
@@ -100,24 +102,21 @@ def _summarised(shared: Shared, piece: Any) -> tuple[Told | Failed, dict[str, Ar
     total: Summary | None = None
     prints, missing, lacking, known = [], 0, 0, 0
     is_whole: tuple[bool, ...] = ()
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            for table, y, absent in reader.rows(piece):
-                missing += absent
-                if asked.needs_all_targets:
-                    complete = ~np.isnan(y).any(axis=1)
-                    lacking += int((~complete).sum())
-                    table, y = table.filter(complete), y[complete]
-                if not len(y):
-                    continue
-                own = asked.summarised(table, y, name_of(piece))
-                total = own.summary if total is None else total + own.summary
-                prints.append(own.prints)
-                known += count_overlap(own.prints, asked.training_prints)
-                is_whole = tuple(map(all, zip(is_whole, own.is_whole, strict=True))) if is_whole else own.is_whole
-    except ValueError as error:
-        return Failed.of(error), {}, None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for table, y, absent in reader.rows(piece):
+            missing += absent
+            if asked.needs_all_targets:
+                complete = ~np.isnan(y).any(axis=1)
+                lacking += int((~complete).sum())
+                table, y = table.filter(complete), y[complete]
+            if not len(y):
+                continue
+            own = asked.summarised(table, y, name_of(piece))
+            total = own.summary if total is None else total + own.summary
+            prints.append(own.prints)
+            known += count_overlap(own.prints, asked.training_prints)
+            is_whole = tuple(map(all, zip(is_whole, own.is_whole, strict=True))) if is_whole else own.is_whole
     if total is None:
         return Told(None, False, 0, {}, missing, 0, (), lacking, NONE), {}, None
     block = dict(total.joined().blocks[0]) if total.blocks else {}

@@ -21,7 +21,7 @@ from guardband.monitor.keys import Digests, digests
 from guardband.monitor.reading import Reader as Predicting
 from guardband.monitor.reading import time_kind
 from guardband.monitor.rows import PredictedRows
-from guardband.ray.cluster import Failed, Shared, connect, in_order, task, workers
+from guardband.ray.cluster import Shared, all_in_order, connect, task, workers
 from guardband.ray.learning_rows import kinds_in
 from guardband.ray.pieces import Reader, names_of, pieces_of, source_of
 from guardband.ray.scoring import kinds_of_any
@@ -152,12 +152,8 @@ def update(
     reader = Reader({**kinds, **features}, like=source.like if isinstance(source, Files) else None)
     known = target if target in names else None
     shared, run = Shared(Bringer(reader, predicting, tuple(features), known, key, time)), task(_brought)
-    parts = []
-    for own in in_order((partial(run.remote, shared, piece) for piece in pieces_of(source)), AHEAD * workers()):
-        if isinstance(own, Failed):
-            raise own.error()
-        parts += [] if own is None else [own]
-    found = together(parts)
+    calls = (partial(run.remote, shared, piece) for piece in pieces_of(source))
+    found = together([own for own in all_in_order(calls, AHEAD * workers()) if own is not None])
     if found is None:
         raise ValueError("The files have no rows. Bring new rows.")
     if key is None and np.isnan(found.y).all():
@@ -187,14 +183,11 @@ def together(parts: Sequence[Brought]) -> Brought | None:
     return Brought(rows, y, np.concatenate(keys) if keys else None, parts[0].time_is)
 
 
-def _brought(shared: Shared, piece: Any) -> Brought | Failed | None:
+def _brought(shared: Shared, piece: Any) -> Brought | None:
     import torch
 
     torch.set_num_threads(1)
     bringer: Bringer = shared.get()
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return bringer.bring(piece)
-    except ValueError as error:
-        return Failed.of(error)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return bringer.bring(piece)

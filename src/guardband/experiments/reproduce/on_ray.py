@@ -9,7 +9,7 @@ from guardband.experiments.reproduce.cells import Cell
 from guardband.experiments.reproduce.contest import Outcome
 from guardband.experiments.reproduce.outcome import outcome
 from guardband.learning.options import resolve_device
-from guardband.ray.cluster import RETRIES, connected
+from guardband.ray.cluster import RETRIES, connected, fetched
 
 
 def on_ray(
@@ -25,7 +25,7 @@ def on_ray(
         while waiting:
             ready, _ = ray.wait(list(waiting), num_returns=1)
             for reference in ready:
-                yield waiting.pop(reference), ray.get(reference)
+                yield waiting.pop(reference), fetched(reference)
 
 
 def _of_cell(cell: Cell, seed: int, device: str, data_dir: Path | None) -> Outcome:
