@@ -60,6 +60,7 @@ SECTIONS = {
         "Benchmark of sharpness <benchmarks/sharpness>",
         "Sharpness, the figures <benchmarks/results/sharpness/summary>",
         "Sharpness, what was run where <benchmarks/results/sharpness>",
+        "Sharpness, the presets as they are now <benchmarks/results/present>",
         "Sharpness on other tables, the figures <benchmarks/results/others/summary>",
         "Sharpness on other tables, what was run where <benchmarks/results/others>",
         "Tables with long tails, the figures <benchmarks/results/long_tails>",

@@ -26,15 +26,17 @@ def main() -> None:
     """Write the tables."""
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else RESULTS / "present"
     now = pd.read_csv(folder / "results.csv")
-    lines, every = [(folder / "about.md").read_text().rstrip(), ""], []
+    lines, every = [(folder / "about.txt").read_text().rstrip(), ""], []
     for part, title in PARTS.items():
         stored = pd.read_csv(RESULTS / part / "results.csv").drop_duplicates(["table", "method", "repetition"])
         rows = [relative(name, now, stored) for name in sorted(set(stored["table"]) & set(now["table"]))]
         every += rows if part != "sharpness" else []
         lines += [f"## {title}", "", *table_of(rows), ""]
+        if part == "sharpness":
+            lines += ["Mean interval score (mean width) over the same splits:", "", *means(now, stored), ""]
     judged = [row for row in every if row["table"] != "inspections"]
-    means = " / ".join(f"{name.removeprefix('guardband-')} {mean_of(judged, name):.3f}" for name in OWN[:2])
-    lines += [f"Geometric mean over the {len(judged)} tables that judge, relative to the best competitor: {means}."]
+    found = " / ".join(f"{name.removeprefix('guardband-')} {mean_of(judged, name):.3f}" for name in OWN[:2])
+    lines += [f"Geometric mean over the {len(judged)} tables that judge, relative to the best competitor: {found}."]
     (folder / "README.md").write_text("\n".join(lines) + "\n")
 
 
@@ -66,8 +68,23 @@ def table_of(rows: list[dict[str, object]]) -> list[str]:
             before = row.get(f"{method} before")
             cells += ["" if np.isnan(mean) else f"{mean:.3f} ± {error:.3f}", "" if before is None else f"{before:.3f}"]
         lines.append(f"| {row['table']} | {row['competitor']} | {' | '.join(cells)} |")
-    means = [f"{mean_of(rows, name):.3f}" for method in methods for name in (method, f"{method} before")]
-    return [*lines, f"| geometric mean | | {' | '.join(means)} |"]
+    names = [name for method in methods for name in (method, f"{method} before")]
+    found = [f"{mean_of(rows, name):.3f}" if any(name in row for row in rows) else "" for name in names]
+    return [*lines, f"| geometric mean | | {' | '.join(found)} |"]
+
+
+def means(now: pd.DataFrame, stored: pd.DataFrame) -> list[str]:
+    """Return Markdown of the mean score and width of each method on the splits that the presets ran on."""
+    names = [name for name in dict.fromkeys(stored["table"]) if name in set(now["table"])]
+    peers = stored[~stored["method"].str.startswith("guardband")]
+    rows = pd.concat([now, peers[peers["repetition"].isin(set(now["repetition"]))]])
+    mean = rows[rows["table"].isin(names)].groupby(["method", "table"])[["score", "length"]].mean()
+    order = mean["score"].unstack().div(mean["score"].unstack().min()).mean(axis=1).sort_values().index
+    lines = [f"| | {' | '.join(names)} |", "|---|" + "---|" * len(names)]
+    for method in order:
+        cells = [f"{mean.loc[method, name]['score']:.4g} ({mean.loc[method, name]['length']:.3g})" for name in names]
+        lines.append(f"| {method} | {' | '.join(cells)} |")
+    return lines
 
 
 def mean_of(rows: list[dict[str, object]], name: str) -> float:
