@@ -102,15 +102,19 @@ def test_a_fault_of_our_own_is_not_taken_for_bad_input(monkeypatch):
 
 @pytest.fixture
 def begun(monkeypatch):
-    """Let tasks begin, and nothing come of them."""
+    """Let tasks begin, and nothing come of them; returns those that are stopped."""
+    stopped = []
+    monkeypatch.setattr(ray, "cancel", lambda reference, force: stopped.append(reference))
     monkeypatch.setattr(ray, "remote", lambda **options: lambda f: SimpleNamespace(remote=lambda *given: "reference"))
     monkeypatch.setattr(ray, "wait", lambda waiting, num_returns: (waiting, []))
     monkeypatch.setattr(ray, "cluster_resources", dict)
+    return stopped
 
 
-@pytest.mark.usefixtures("begun")
 @pytest.mark.parametrize(("error", "words"), OF_RAY[:2])
-def test_cells_and_copies_whose_worker_is_killed_every_time_end_with_a_sentence(error, words, ray_get, monkeypatch):
+def test_cells_and_copies_whose_worker_is_killed_every_time_end_with_a_sentence(
+    error, words, ray_get, begun, monkeypatch
+):
     ray_get(error)
     monkeypatch.setattr(on_ray, "connected", nullcontext)
     with pytest.raises(ValueError, match=re.escape(words)):
@@ -126,3 +130,4 @@ def test_cells_and_copies_whose_worker_is_killed_every_time_end_with_a_sentence(
     monkeypatch.setattr(copies, "replace", lambda own, **changes: own)
     with pytest.raises(ValueError, match=re.escape(words)):
         copies.Spread()(job)
+    assert begun == ["reference"] * 2
