@@ -77,6 +77,13 @@ def predictors():
         point = x.sum(1)
         return bounds(bands.transform(point - 1, point, point + 1))
 
+    def by_numpy(x):
+        """Return what takes about as many operations of numpy, without guardband."""
+        out = x.sum(1)
+        for _ in range(12):
+            out = np.maximum(1.01 * out, out - 1)
+        return out
+
     def by_network(x, network=network):
         with torch.no_grad():
             return network(torch.from_numpy(x)).numpy()
@@ -86,6 +93,7 @@ def predictors():
     return {
         "table model": lambda x: bounds(table.predict_interval(x)),
         "BandCalibrator": by_bands,
+        "numpy alone": by_numpy,
         "calibrated forest": lambda x: bounds(forest.predict_interval(x)),
         "calibrated network": by_network,
         "network, not calibrated": lambda x: by_network(x, plain),

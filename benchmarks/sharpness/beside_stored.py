@@ -82,7 +82,8 @@ def means(now: pd.DataFrame, stored: pd.DataFrame) -> list[str]:
     order = mean["score"].unstack().div(mean["score"].unstack().min()).mean(axis=1).sort_values().index
     lines = [f"| | {' | '.join(names)} |", "|---|" + "---|" * len(names)]
     for method in order:
-        cells = [f"{mean.loc[method, name]['score']:.4g} ({mean.loc[method, name]['length']:.3g})" for name in names]
+        own = mean.loc[method]
+        cells = [f"{own['score'][n]:.4g} ({own['length'][n]:.3g})" if n in own.index else "" for n in names]
         lines.append(f"| {method} | {' | '.join(cells)} |")
     return lines
 
