@@ -54,3 +54,11 @@ def one_at_a_time(monkeypatch):
     for name in ("scoring", "summarising", "learning_rows", "judging", "watching"):
         monkeypatch.setattr(f"guardband.ray.{name}.AHEAD", 1)
         monkeypatch.setattr(f"guardband.ray.{name}.workers", lambda: 1)
+
+
+@pytest.fixture
+def sent_as_they_are(cluster, request):
+    """Send classes of a file of tests to workers, which cannot import it."""
+    cluster.cloudpickle.register_pickle_by_value(request.module)
+    yield
+    cluster.cloudpickle.unregister_pickle_by_value(request.module)

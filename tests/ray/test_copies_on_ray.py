@@ -1,7 +1,6 @@
 """Copies, folds and fleets that are spread over workers come out as on one machine."""
 
 import os
-import sys
 
 import numpy as np
 import pytest
@@ -117,15 +116,6 @@ class Mortal(torch.nn.Module):
             with open(self.marker, "w"):
                 os._exit(1)
         return self.last(x + shift)
-
-
-@pytest.fixture
-def sent_as_they_are(cluster):
-    """Send classes of this file to workers, which cannot import it."""
-    here = sys.modules[__name__]
-    cluster.cloudpickle.register_pickle_by_value(here)
-    yield
-    cluster.cloudpickle.unregister_pickle_by_value(here)
 
 
 def rows_of_a_fleet(n=300):

@@ -3,7 +3,6 @@
 import contextlib
 import copy
 import os
-import sys
 import warnings
 from dataclasses import astuple, replace
 from functools import partial, reduce
@@ -136,15 +135,6 @@ class DieOnce:
                 (self.folder / "dead").touch()
                 os._exit(1)
         return False
-
-
-@pytest.fixture
-def sent_as_they_are(cluster):
-    """Send classes of this file to workers, which cannot import it."""
-    here = sys.modules[__name__]
-    cluster.cloudpickle.register_pickle_by_value(here)
-    yield
-    cluster.cloudpickle.unregister_pickle_by_value(here)
 
 
 @pytest.mark.usefixtures("sent_as_they_are")

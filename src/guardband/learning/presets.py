@@ -36,7 +36,7 @@ WITH_MUON: dict[str, Preset] = {
     "default": Preset((128, 128, 128), 16, muon=MUON),
     "best": Preset((128, 128, 128), 24, muon=MUON),
 }
-"""Muon needs half of the width and half of the epochs, which leaves the time for more copies."""
+"""Half of the width leaves the time for more copies."""
 
 
 def presets_for(n: int, suits_muon: bool) -> Mapping[str, Preset]:
