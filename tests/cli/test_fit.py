@@ -14,6 +14,7 @@ from cli_tables import awkward_table, small_table
 from excel_files import write_xlsx
 from guardband.cli import fit_steps
 from guardband.doors.kept_report import read_report
+from guardband.learning import distill as distillation
 
 pytest.importorskip("guardband.report.page")
 
@@ -49,6 +50,17 @@ def test_one_command_from_table_to_report(command, table_path, here):
     model = gb.load(here / "sales.guardband")
     assert model.feature_names_in_.tolist() == ["size", "town", "day", "sold"]
     assert model.certificate_.n_calibration == np.ceil(0.25 * 450)
+
+
+def test_distill_leaves_one_network(command, table_path, here, monkeypatch):
+    monkeypatch.setattr(distillation, "MOST_ROWS", 1000)
+    monkeypatch.setattr(distillation, "RECIPE", replace(distillation.RECIPE, epochs=1))
+    said = command("fit", "sales.csv", "--target", "price", "--preset", "fast", "--distill", "--check", "0")
+    assert said.code == 0, said.err
+    assert gb.load(here / "sales.guardband").fitted_.learned.copies == 1
+    said = command("fit", "sales.csv", "--target", "price", "--distill", "--calibration", "cv+")
+    assert said.code == 2
+    assert said.err.strip() == ("guardband: --calibration cv+ and --distill exclude each other. Remove one of them.")
 
 
 def test_the_rest_is_told_if_verbose(command, table_path, here):

@@ -12,6 +12,7 @@ from guardband.cli.fit_options import (
     Calibration,
     Check,
     Delta,
+    Distill,
     Distribution,
     Drop,
     EachTarget,
@@ -102,6 +103,7 @@ def fit(
     check: Check = None,
     method: Method = "auto",
     preset: Preset = "default",
+    distill: Distill = False,
     log: Log = False,
     transform: Transform = None,
     y_min: YMin = None,
@@ -171,6 +173,7 @@ def fit(
         *(
             (calibration != "split" and f"--calibration {calibration}", own)
             for own in (
+                distill and "--distill",
                 weight and "--weight",
                 guarantee == "pac" and "--guarantee pac",
                 side != "both" and "--side",
@@ -242,6 +245,7 @@ def fit(
             risk=risk_in(risk, risk_cap, level, tails),
             distribution=distribution,
             preset=preset_in(preset),
+            distill=distill,
             random_state=seed,
             device=device,
             verbose=False if quiet else None,

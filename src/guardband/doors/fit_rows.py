@@ -33,6 +33,7 @@ from guardband.learning.architecture import Architecture
 from guardband.learning.category_trial import Trial
 from guardband.learning.choice import sharpest
 from guardband.learning.dependence import MOST_ERRORS, doubts_of
+from guardband.learning.distill import distill
 from guardband.learning.effort import Effort
 from guardband.learning.learn import MOST_HELD_OUT, Trainer, learn
 from guardband.learning.learned import Learned
@@ -151,6 +152,10 @@ def _trained(
                 notes += (NO_GROUPS,)
             else:
                 held_out = held_out.known(Context(group=grouping.of_rows(held_out.table)))
+        placement = _placement(options, learned, training)
+        if options.distills:
+            table, places = given.table, training.places[rows.kept]
+            learned = distill(learned, table, places, len(rows.y), rows.seed, progress)
         fitted = Fitted(
             learned=learned,
             rule=grouped(rule, grouping),
@@ -167,7 +172,7 @@ def _trained(
             grouping=grouping,
             source=kept_source(rows.x),
             trained_until=_last(given, d1) if params["split_by_time"] else None,
-            placement=_placement(options, learned, training),
+            placement=placement,
         )
     return fitted, held_out, notes
 

@@ -156,6 +156,7 @@ class Params(Promised, kw_only=True):
     split_by: str | list[str] | None
     split_by_time: str | bool = False
     distribution: bool = False
+    distill: bool = False
     network: str
     preset: str | Number
     hidden: list[Width] | None

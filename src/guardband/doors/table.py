@@ -173,6 +173,10 @@ class IntervalRegressor(PromiseBelowDiagram, TableModel, RegressorMixin, BaseEst
         How much work "tabular" does: 2 or 3 small copies of the network, 8 or 16 copies, or 24. A number is a time
         limit for ``fit`` in seconds: training ends in time for calibration. Use "fast" to try things out, "best" for
         the narrowest intervals.
+    distill : bool, default False
+        Whether one small network replaces all copies in the end. It learns from the training rows to predict what
+        their average predicts. Fitting takes about twice as long; predictions are about ten times as fast, and files
+        and ONNX graphs about ten times smaller. Set it if you predict often or on small machines.
     hidden : sequence of int, default None
         The widths of the hidden layers. None chooses them by network and number of rows.
     activation : {"relu", "gelu", "silu", "mish", "elu", "tanh"}, default None
@@ -252,6 +256,7 @@ class IntervalRegressor(PromiseBelowDiagram, TableModel, RegressorMixin, BaseEst
         group_bins: int = BINS,
         network: str | Builder = "tabular",
         preset: str | float = "default",
+        distill: bool = False,
         hidden: Sequence[int] | None = None,
         activation: str | None = None,
         dropout: float | None = None,
@@ -299,6 +304,7 @@ class IntervalRegressor(PromiseBelowDiagram, TableModel, RegressorMixin, BaseEst
         self.group_bins = group_bins
         self.network = network
         self.preset = preset
+        self.distill = distill
         self.hidden = hidden
         self.activation = activation
         self.dropout = dropout

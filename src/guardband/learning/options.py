@@ -79,6 +79,7 @@ class FitOptions:
     suits_muon: bool
     """Whether Muon may train the networks, if there are rows enough."""
     distribution: bool = False
+    distills: bool = False
     targets: Targets | None = None
     given_target: tuple[Any, ...] = ()
     names: tuple[str, ...] = ()
@@ -106,7 +107,9 @@ class FitOptions:
         )
 
     def possible_copies(self) -> set[int]:
-        """Return how many copies there may be, whatever the rows are."""
+        """Return how many copies there may be, whatever the rows are; once distilled, one for each turn."""
+        if self.distills:
+            return {1, 2}
         ways = product((1, FEW_ROWS), (False, True))
         return {self.training_for(n, muon=muon)[2].copies for n, muon in ways}
 
@@ -226,12 +229,14 @@ class FitOptions:
             given=given,
             suits_muon=False,
             distribution=bool(params.get("distribution", False)),
+            distills=bool(params.get("distill", False)),
             targets=params.get("targets"),
             given_target=tuple(params[name] for name in OF_TARGET),
         )
         nests = isinstance(options.specs[0].head, NestedTriples)
-        if params.get("distribution", False) not in (True, False):
-            raise ValueError(f"distribution must be True or False, found {params['distribution']!r}.")
+        for name in ("distribution", "distill"):
+            if params.get(name, False) not in (True, False):
+                raise ValueError(f"{name} must be True or False, found {params[name]!r}.")
         if options.distribution and params.get("groups") is not None:
             raise ValueError(
                 "distribution=True has one promise for all rows, and groups ask for one each. Remove one of them."
@@ -241,6 +246,8 @@ class FitOptions:
                 'distribution=True needs network="tabular", ordering="softplus", power=1, point="median", and a method '
                 'that learns quantiles, such as "conf-nn". Change these arguments, or remove distribution=True.'
             )
+        if options.distills:
+            _refuse_to_distill(params, nests)
         # by cross-validation no rows are left that did not see a choice: the first score stays
         chooses_score &= nests and options.recipe.epochs == "early" and params["calibration"] == "split"
         return replace(
@@ -262,6 +269,24 @@ def resolve_device(name: str) -> torch.device:
         reason = str(error).split("\n")[0].split(". ")[0].rstrip(".")
         raise ValueError(f"device must be 'auto' or one that torch has here, found {name!r}: {reason}.") from error
     return device
+
+
+def _refuse_to_distill(params: Mapping[str, Any], nests: bool) -> None:
+    """Raise if the copies of what is asked for cannot become one network."""
+    if params["calibration"] != "split":
+        raise ValueError(
+            f"distill=True needs calibration rows that are held out, and calibration={params['calibration']!r} holds "
+            "out none. Remove one of them."
+        )
+    if not isinstance(params["preset"], str):
+        raise ValueError(
+            f"distill=True takes time of its own, which preset={params['preset']!r} does not leave. Remove one of them."
+        )
+    if not nests:
+        raise ValueError(
+            'distill=True needs network="tabular", ordering="softplus", power=1, point="median", and a method that '
+            'learns quantiles, such as "conf-nn". Change these arguments, or remove distill=True.'
+        )
 
 
 def _preset_name(preset: Any) -> str:

@@ -142,6 +142,7 @@ def _refuse(params: Mapping[str, Any], options: FitOptions) -> None:
         ("groups", params["groups"] == AUTO, "To look for groups, guardband needs"),
         ("groups", callable(params["groups"]), "Groups by a function need"),
         ("distribution", options.distribution, "A distribution needs"),
+        ("distill", options.distills, "Distillation needs"),
         ("network", options.architecture.builder is not None, "A network of your own needs"),
         ("target_transform", isinstance(options.target.transform, tuple), "A transform of your own needs"),
         ("epochs", options.recipe.epochs == "cv", 'epochs="cv" needs'),
