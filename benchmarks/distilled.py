@@ -93,8 +93,8 @@ def text(rows: pd.DataFrame) -> str:
     lines = [
         "# One small network in place of all copies",
         "",
-        "`python benchmarks/distilled.py`. Each figure is that of `distill=True` divided by that of all copies, on the same rows. Behind",
-        f"± stands the standard error over splits. `fit` and `predict` ({ROWS:,} rows) are seconds of processors.",
+        "`python benchmarks/distilled.py`. Each figure is that of `distill=True` divided by that of all copies, on the",
+        f"same rows. Behind ± stands the standard error over splits. `fit` and `predict` ({ROWS:,} rows) are seconds of processors.",
         "",
         "| preset | table | interval score | width | fit | predict | model file | ONNX graph |",
         "|---|---|---|---|---|---|---|---|",

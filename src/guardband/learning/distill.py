@@ -23,13 +23,13 @@ from guardband.training.predict import predict_parts
 from guardband.training.recipe import Recipe
 from guardband.training.stack import Stack
 
-HIDDEN = (192, 192, 192)
-RECIPE = Recipe(epochs=20, learning_rate=0.006, schedule="cosine", averaging=2.0, muon=MUON)
-STEPS = 100
+HIDDEN = (128, 128, 128)
+RECIPE = Recipe(epochs=20, learning_rate=0.004, schedule="cosine", averaging=2.0, muon=MUON)
+STEPS = 200
 """An epoch has so many steps, whatever the rows are."""
 TIMES = 40
 """So many rows are made of each training row, most of them mixed, if that is not more than the next."""
-MOST_ROWS = 100_000
+MOST_ROWS = 200_000
 MOST_NUMBERS = 2**25
 """Rows of many columns are fewer: together they take at most 128 MiB."""
 FROM_ANOTHER = 0.2
