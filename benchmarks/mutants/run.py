@@ -79,6 +79,12 @@ FILES = [
     "calibration/pattern_exact",
     "calibration/sided",
     "bands/placement",
+    "doors/stored_values",
+    "doors/stored_groups",
+    "doors/stored_arguments",
+    "doors/stored_columns",
+    "doors/stored_rows",
+    "doors/stored_certificate",
     "doors/stored",
     "doors/stored_calibration",
     "doors/file_format",
@@ -134,8 +140,8 @@ FAR = [
     "tests/doors/test_network.py",
 ]
 """The tests that may find a change: those of bands and calibration, and, where these do not, others that use them."""
-EXECUTED_WHOLE = "doors/stored.py"
-"""A file of types that are made of each other: a change of one is executed with all that follow."""
+EXECUTED_WHOLE = [name for name in FILES if name.startswith("doors/stored") and name != "doors/stored_calibration"]
+"""Files of types that are made of each other: a change of one is executed with all that follow, also in later files."""
 SLOWEST = 1.5
 """Tests that take more seconds than this are left out."""
 MOST_SECONDS = 3.0
@@ -383,8 +389,13 @@ def put_in_place(change: Change, tree: ast.Module, path: Path, module: ModuleTyp
         if code.co_flags & inspect.CO_NEWLOCALS and code.co_flags & inspect.CO_OPTIMIZED:
             found = code
             break
-    if found is None and str(path).endswith(EXECUTED_WHOLE):
+    file = path.relative_to(PACKAGE).with_suffix("").as_posix()
+    if found is None and file in EXECUTED_WHOLE:
         exec(compile(tree, str(path), "exec", dont_inherit=True), vars(module))
+        for name in EXECUTED_WHOLE[EXECUTED_WHOLE.index(file) + 1 :]:
+            following = PACKAGE / f"{name}.py"
+            code = compile(following.read_text(), str(following), "exec", dont_inherit=True)
+            exec(code, vars(importlib.import_module("guardband." + name.replace("/", "."))))
         return True
     if found is None:
         return _new_value(change, names, module)
