@@ -86,7 +86,7 @@ FILES = [
     "doors/stored_rows",
     "doors/stored_certificate",
     "doors/stored",
-    "doors/stored_calibration",
+    "doors/calibration_file",
     "doors/file_format",
     "doors/model_file",
 ]
@@ -99,7 +99,7 @@ NEAR = [
 ]
 STORAGE = [
     "tests/doors/test_stored.py",
-    "tests/doors/test_stored_calibration.py",
+    "tests/doors/test_calibration_file.py",
     "tests/doors/test_file_format.py",
     "tests/doors/test_band_file.py",
     "tests/doors/test_network_file.py",
@@ -140,7 +140,7 @@ FAR = [
     "tests/doors/test_network.py",
 ]
 """The tests that may find a change: those of bands and calibration, and, where these do not, others that use them."""
-EXECUTED_WHOLE = [name for name in FILES if name.startswith("doors/stored") and name != "doors/stored_calibration"]
+EXECUTED_WHOLE = [name for name in FILES if name.startswith("doors/stored")]
 """Files of types that are made of each other: a change of one is executed with all that follow, also in later files."""
 SLOWEST = 1.5
 """Tests that take more seconds than this are left out."""

@@ -16,13 +16,13 @@ from guardband.data.used_rows import UsedRows
 from guardband.doors.band_columns import PARTS, BandColumns
 from guardband.doors.band_rows import LoadedRows
 from guardband.doors.bands import BandCalibrator
-from guardband.doors.model_checks import check_tensors
-from guardband.doors.stored_calibration import (
+from guardband.doors.calibration_file import (
     SUMMARY,
     calibration_entries,
     calibration_tensors,
     restored_calibration,
 )
+from guardband.doors.model_checks import check_tensors
 from guardband.doors.weighting_file import restored_weighting, weighting_entries
 
 PRINTS, LABELS = "calibration_prints", "calibration_entities"

@@ -15,6 +15,12 @@ from guardband.data.labelled_rows import Belonging
 from guardband.data.reference import Reference
 from guardband.data.repeats import RepeatRule
 from guardband.data.used_rows import UsedRows
+from guardband.doors.calibration_file import (
+    SUMMARY,
+    calibration_entries,
+    calibration_tensors,
+    restored_calibration,
+)
 from guardband.doors.crossed_model import FoldBands, fold_models
 from guardband.doors.groups import grouped, request_of, restored_groups
 from guardband.doors.guarded_model import GuardedModel, ModelBands, asked, tau_of
@@ -26,12 +32,6 @@ from guardband.doors.places_file import PLACES, places_tensors, restored_places
 from guardband.doors.predictors import side_by_side
 from guardband.doors.several_file import restored_several
 from guardband.doors.several_models import SeveralBands, asked_of_each
-from guardband.doors.stored_calibration import (
-    SUMMARY,
-    calibration_entries,
-    calibration_tensors,
-    restored_calibration,
-)
 from guardband.doors.weighting_file import WEIGHTING, restored_weighting, weighting_entries, weighting_tensors
 from guardband.doors.weights import weighted
 from guardband.exceptions import ModelFileError

@@ -31,6 +31,12 @@ from guardband.data.transforms import Functions
 from guardband.data.unlike import Seen
 from guardband.doors.band_file import described_rule, restored_rule
 from guardband.doors.bands import BandCalibrator
+from guardband.doors.calibration_file import (
+    SUMMARY,
+    calibration_entries,
+    calibration_tensors,
+    restored_calibration,
+)
 from guardband.doors.cross_file import fold_entries, fold_tensors, folds_of
 from guardband.doors.distribution_calibrator import DistributionCalibrator
 from guardband.doors.file_format import AGAIN, plain, read, reason, rich, write
@@ -63,12 +69,6 @@ from guardband.doors.places_file import (
 )
 from guardband.doors.several_file import restored_several, restored_target, several_entries
 from guardband.doors.signed_file import trusted_file
-from guardband.doors.stored_calibration import (
-    SUMMARY,
-    calibration_entries,
-    calibration_tensors,
-    restored_calibration,
-)
 from guardband.doors.table_model import TableModel
 from guardband.doors.weighting_file import WEIGHTING, restored_weighting, weighting_entries, weighting_tensors
 from guardband.doors.weights import Weighting, weighted
