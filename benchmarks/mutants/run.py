@@ -88,6 +88,9 @@ FILES = [
     "doors/stored",
     "doors/calibration_file",
     "doors/file_format",
+    "doors/file_arguments",
+    "doors/network_file",
+    "doors/table_model_file",
     "doors/model_file",
 ]
 NEAR = [

@@ -22,6 +22,7 @@ from guardband.doors.calibration_file import (
     restored_calibration,
 )
 from guardband.doors.crossed_model import FoldBands, fold_models
+from guardband.doors.file_arguments import plain_arguments
 from guardband.doors.groups import grouped, request_of, restored_groups
 from guardband.doors.guarded_model import GuardedModel, ModelBands, asked, tau_of
 from guardband.doors.model_checks import check_columns, check_tensors
@@ -41,14 +42,14 @@ PRINTS = ("training_prints", "calibration_prints")
 LABELS = "calibration_entities"
 
 
-def described(guarded: GuardedModel, arguments: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Return entries and tensors of a calibrated model; ``arguments`` are its own, for JSON."""
+def described_model(guarded: GuardedModel) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Return entries and tensors of a calibrated model."""
     used, split_by = guarded.fitted_, guarded.belonging.split_by
     if callable(split_by):
         raise ValueError("A function as split_by cannot be saved. Calibrate with entities=..., or name columns.")
     entries = {
         "kind": "model",
-        "arguments": arguments,
+        "arguments": plain_arguments(guarded.arguments),
         "declared": guarded.declared_outputs,
         "asked_levels": list(guarded.bands.levels),
         "has_residuals": guarded.has_residuals,
@@ -70,7 +71,7 @@ def described(guarded: GuardedModel, arguments: dict[str, Any]) -> tuple[dict[st
     return entries, tensors | places_tensors(guarded.places)
 
 
-def restored(
+def restored_model(
     entries: Mapping[str, Any],
     tensors: Mapping[str, Tensor],
     arguments: Mapping[str, Any],
