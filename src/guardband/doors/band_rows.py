@@ -16,14 +16,11 @@ from guardband.bands.predicted import Context, Predicted
 from guardband.bands.predicted_several import PredictedSeveral
 from guardband.calibration.calibrated import Calibrated
 from guardband.data.entities import Entities, entities_of_labels
-from guardband.data.fingerprint import fingerprints
 from guardband.data.grouping import BINS, Grouping, group_names, named_columns
-from guardband.data.labelled_rows import Belonging
-from guardband.data.reference import Reference
-from guardband.data.several_targets import key_of
+from guardband.data.labelled_rows import Belonging, LabelledRows
 from guardband.data.table import Table
 from guardband.data.target import Target
-from guardband.data.used_rows import UsedRows
+from guardband.data.used_rows import UsedRows, used_rows
 from guardband.doors.band_columns import PARTS, BandColumns, brought, by_target, with_axes
 from guardband.doors.weights import Weighting, refuse_idle, with_weights
 from guardband.words import listed
@@ -67,16 +64,8 @@ class KnownRows:
         """Fingerprints and a summary of the rows."""
         assert self.columns is not None
         table = self.columns.table(self.columns.matrix(self.predicted))
-        key = self.y if self.y.ndim == 1 else key_of(self.y)
-        prints, together = fingerprints(table, key), self.entities
-        one_each = np.arange(len(self.y)) if together is None else together.one_row_each(key)
-        return UsedRows(
-            training_prints=prints[:0],
-            calibration_prints=prints,
-            reference=Reference.learn(table.take(one_each), self.y[one_each]),
-            calibration_entities=None if together is None else together.every,
-            repeat_rule=None if together is None else together.rule,
-        )
+        rows = LabelledRows(None, table, self.y, entities=self.entities)
+        return used_rows(rows, rows.prints[:0])
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,7 +24,8 @@ from guardband.doors.calibration_file import (
 from guardband.doors.crossed_model import FoldBands, fold_models
 from guardband.doors.file_arguments import plain_arguments
 from guardband.doors.groups import grouped, request_of, restored_groups
-from guardband.doors.guarded_model import GuardedModel, ModelBands, asked, tau_of
+from guardband.doors.guarded_model import GuardedModel
+from guardband.doors.model_bands import ModelBands, asked, tau_of
 from guardband.doors.model_checks import check_columns, check_tensors
 from guardband.doors.model_places import placed_columns
 from guardband.doors.model_probe import probe_of, refuse_another
