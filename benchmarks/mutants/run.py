@@ -235,7 +235,8 @@ class Trials:
 
     def tests_for(self, name: str, function: str) -> list[str]:
         """Return the tests that execute a function, in the order in which they are tried."""
-        whole = f"{name}.py:"
+        together = EXECUTED_WHOLE if name in EXECUTED_WHOLE else [name]
+        whole = tuple(f"{own}.py:" for own in together)
         near = [
             n
             for n, own in self.measured.items()
@@ -246,7 +247,7 @@ class Trials:
         ]
         if function and own_function:
             near = own_function
-        folder, _, stem = name.rpartition("/")
+        folder, _, stem = together[-1].rpartition("/")
         mirror = f"{folder}/test_{stem}.py"
         near.sort(key=lambda n: (mirror not in n and f"{name}.py" not in n, self.measured[n]["seconds"]))
         taken = []
