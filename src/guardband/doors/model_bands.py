@@ -10,7 +10,7 @@ import numpy as np
 
 from guardband.bands.predicted import OneDeviation, Predicted, PredictedInterval
 from guardband.data.labelled_rows import LabelledRows, pair_of
-from guardband.doors.bands import refuse_faults
+from guardband.doors.bounds_in_order import refuse_faults, with_sorted_bounds
 from guardband.doors.groups import request_of
 from guardband.doors.model_method import INTERVAL, POINT, check_method, other_columns
 from guardband.doors.outputs import Declared, Outputs, declared
@@ -47,8 +47,7 @@ class ModelBands:
             raise ValueError(other_columns(reading.columns, self.declared.what, columns.shape[1]))
         predicted: Predicted = reading.read(columns[None, None], np)
         if isinstance(predicted, PredictedInterval) and not isinstance(predicted, OneDeviation):
-            bands = np.stack(predicted.parts)
-            predicted = PredictedInterval(*np.where(np.isnan(bands).any(0), bands, np.sort(bands, axis=0)))
+            predicted = with_sorted_bounds(predicted)
         refuse_faults(predicted)
         return predicted
 
