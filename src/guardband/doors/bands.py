@@ -27,7 +27,7 @@ from guardband.doors.band_columns import KINDS, BandColumns, brought, by_target,
 from guardband.doors.band_options import BandOptions
 from guardband.doors.band_rows import FittedBands, LoadedRows
 from guardband.doors.bounds_in_order import Crossing
-from guardband.doors.fit_bands import fit_arrays, fit_table
+from guardband.doors.fit_bands import fit_arrays, fit_columns
 from guardband.doors.judged_bands import JudgedBands
 from guardband.doors.weights import Weighting
 from guardband.learning.several import Targets
@@ -316,7 +316,7 @@ class BandCalibrator(JudgedBands):
         max_weight : float, default None
             A bound on the weight of any row. ``guarantee="pac"`` needs it.
         """
-        self._fitted = fit_table(
+        self._fitted = fit_columns(
             self._options,
             X,
             y,

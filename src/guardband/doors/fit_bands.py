@@ -59,7 +59,7 @@ def fit_arrays(
     return _fit(options, form, predicted, y, context, entities, found, weighting)
 
 
-def fit_table(
+def fit_columns(
     options: BandOptions,
     X: Any,
     y: ArrayLike,
