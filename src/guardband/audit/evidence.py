@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from guardband.audit.guarded import Guarded
+from guardband.audit.guarded import Guarded, need_entities
 from guardband.bands.certificate import Certificate
 from guardband.bands.intervals import Intervals
 from guardband.bands.law import Law
@@ -110,11 +110,7 @@ class Evidence:
         response = column_target(y, table.n_rows)
         columns = [_side("group", group, table.n_rows, X), _side("time", time, table.n_rows, X) or _only_date(table)]
         numbers = np.arange(1, table.n_rows + 1) if row_numbers is None else row_numbers
-        if entities is None and model.belonging.split_by is None and fitted.has_labels:
-            raise ValueError(
-                "The promise of this model is for new entities, as fit was told by entities=, and these rows do not "
-                "say what they belong to. Pass entities= here too, or on the command line --split-by."
-            )
+        need_entities(model, entities)
         belonging, given = model.belonging, table.n_rows
         together = belonging.entities(table, X, response, entities)
         if together is not None:

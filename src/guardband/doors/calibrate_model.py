@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from guardband.bands.predicted import Context, Predicted
-from guardband.calibration.calibrated import Calibrated
 from guardband.calibration.rule import Rule
 from guardband.data.encoder import TableEncoder
 from guardband.data.fingerprint import Prints, fingerprints
@@ -19,6 +18,7 @@ from guardband.data.table import Table, is_frame, read_table, take_columns
 from guardband.data.tree_groups import AUTO
 from guardband.data.unlike import Seen
 from guardband.data.used_rows import used_rows
+from guardband.doors.calibrated_rows import calibrated_rows
 from guardband.doors.groups import AnyGroups, GroupOptions, grouped, search_groups
 from guardband.doors.guarded_model import GuardedModel
 from guardband.doors.model_bands import ModelBands, asked, read_model, tau_of
@@ -75,10 +75,7 @@ def calibrate_model(
     refuse_entities(rows.entities, weighting)
     plain, rule = rule, weighted(rule, weighting)
     block = (bands.read(columns), rows.y, rows.table.context)
-    if rows.entities is None:
-        calibrated = Calibrated.from_blocks(rule, [block], on_insufficient=on_insufficient)
-    else:
-        calibrated = Calibrated.from_entities(rule, block, rows.entities, on_insufficient=on_insufficient)
+    calibrated = calibrated_rows(rule, block, rows.entities, on_insufficient=on_insufficient)
     used = used_rows(rows, known)
     names = rows.table.names if is_frame(X) else None
     encoder = TableEncoder.learn(rows.table, robust=True)
