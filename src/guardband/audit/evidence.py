@@ -44,15 +44,14 @@ GRID = tuple(Fraction(hundredths, 100) for hundredths in range(50, 100))
 class Evidence:
     """Labelled rows, their intervals at the promised levels, and what is needed for other levels.
 
-    ``scores`` are the conformity scores of these rows and ``calibration_scores`` those of D2, None where the rule is
-    no rank. ``twins`` counts the rows that have an equal one among those that trained, and among those that
-    calibrated; ``used_before`` the rows or entities that are among either, and ``used_by_chance`` how many of them may
-    be chance.
-    ``doubts`` says why rows of the model's table may depend on each other. ``moments`` says which columns hold dates,
-    and ``row_numbers`` by which numbers the user knows the rows.
-    ``risk`` is how losses are counted, if the promise is about them.
-    If rows belong together these are one of each entity, ``drawn_from`` so many rows of entities of this name, and
-    ``seen_entities`` counts those that trained or calibrated too. ``X`` are the rows as they were given.
+    ``scores`` are the conformity scores of these rows and ``calibration_scores`` those of the calibration rows, None
+    where the rule is no rank. ``twins`` counts the rows that have an equal one among those that trained, and among
+    those that calibrated; ``used_before`` the rows or entities that are among either, and ``used_by_chance`` how many
+    of them may be chance. ``doubts`` says why rows of the model's table may depend on each other. ``moments`` says
+    which columns hold dates, and ``row_numbers`` by which numbers the user knows the rows. ``risk`` is how losses are
+    counted, if the promise is about them. If rows belong together these are one of each entity, ``drawn_from`` so many
+    rows of entities of this name, and ``seen_entities`` counts those that trained or calibrated too. ``X`` are the rows
+    as they were given.
     """
 
     table: Table
