@@ -48,11 +48,33 @@ def read(one, two, both):
         (1.0, 2.0**-60, 1 + 2.0**-49, 1 + 2.0**-52),
         (1.5e308, 1.5e308, 0.0, np.inf),
         (1.0, -np.inf, 0.0, np.inf),
+        (1.0, 2.0, 9.0, 3.0),
         (5e-324, 1.0, 9.0, 1 + 2.0**-52),
     ],
 )
 def test_a_threshold_is_rounded_up_and_one_that_is_a_score_but_for_rounding_is_no_less(one, two, both, threshold):
     assert read(one, two, both) == threshold
+
+
+@pytest.mark.parametrize(("other", "threshold"), [(1.5 + 2.0**-52, 1.5 + 2.0**-52), (1.5 + 3 * 2.0**-52, 1.5)])
+def test_half_a_sum_is_no_score_that_is_farther_away_than_rounding(other, threshold):
+    pairs, scores = np.array([[0, 1, 1], [1, 0, 1], [1, 1, 0], [1, 1, 1]]), np.array([1.0, 1.0, 1.0, other])
+    near = np.array([1.0, 1.0, 1.0, -9.0])
+    problem = pattern_exact._Problem(scores, np.arange(4), pairs, Fraction(1, 2), near)
+    assert (sorted(problem.basis), problem.det) == ([0, 1, 2], 2)
+    assert problem._read(np.array([1, 1, 1], dtype=object)) == threshold
+
+
+@pytest.mark.parametrize("least", [1.0, -np.inf])
+def test_neighbouring_floats_keep_their_order(least):
+    """The threshold of one group is the order statistic of its own rank."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        scores = np.sort(rng.choice(100, 19, replace=False)) * 2.0**-52 + 1
+        scores[: rng.integers(1, 9)] = least
+        shuffled, one = rng.permutation(scores), np.ones((1, 1), dtype=bool)
+        found = exact_thresholds(shuffled, np.zeros(19, int), one, Fraction(4, 5), one, np.ones(1))
+        assert found.tolist() == [scores[16 - 1]]
 
 
 def test_distances_that_are_equal_when_rounded_are_compared_as_they_are():
