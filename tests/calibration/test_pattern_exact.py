@@ -65,16 +65,22 @@ def test_half_a_sum_is_no_score_that_is_farther_away_than_rounding(other, thresh
     assert problem._read(np.array([1, 1, 1], dtype=object)) == threshold
 
 
-@pytest.mark.parametrize("least", [1.0, -np.inf])
-def test_neighbouring_floats_keep_their_order(least):
-    """The threshold of one group is the order statistic of its own rank."""
-    for seed in range(20):
-        rng = np.random.default_rng(seed)
-        scores = np.sort(rng.choice(100, 19, replace=False)) * 2.0**-52 + 1
-        scores[: rng.integers(1, 9)] = least
-        shuffled, one = rng.permutation(scores), np.ones((1, 1), dtype=bool)
-        found = exact_thresholds(shuffled, np.zeros(19, int), one, Fraction(4, 5), one, np.ones(1))
-        assert found.tolist() == [scores[16 - 1]]
+@pytest.mark.parametrize("least", [0.0, -np.inf])
+def test_neighbouring_floats_keep_their_order_and_minus_infinity_is_below_all(least):
+    """For the definition, which knows finite scores only, minus infinity is one below all that occur."""
+    rng, compared = np.random.default_rng(0), 0
+    for case in range(20):
+        pattern = np.r_[0, 1, 2, rng.integers(0, 3, 9)]
+        scores = (1 + (pattern == 2)) * (1 + 8 * rng.choice(40, 12, replace=False) * 2.0**-52)
+        scores[rng.choice(12, 6, replace=False)] = least
+        level = Fraction(int(rng.integers(3, 8)), 10)
+        found = exactly(scores, pattern, level, near=(1.0, 1.0, 2.0))
+        wanted = by_definition(np.maximum(scores, -(2.0**60)), EVERY[pattern], level, EVERY)
+        for one, own in zip(found, wanted, strict=True):
+            if 0.5 < own < 9:  # a sum of infinite ones is none
+                assert 0 <= one - own <= 2.0**-50, case
+                compared += 1
+    assert compared > 20
 
 
 def test_distances_that_are_equal_when_rounded_are_compared_as_they_are():
