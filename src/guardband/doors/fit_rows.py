@@ -29,14 +29,12 @@ from guardband.doors.groups import NO_GROUPS, AnyGroups, GroupOptions, grouped, 
 from guardband.doors.progress import FitProgress
 from guardband.doors.training_set import TrainingSet
 from guardband.exceptions import DependentRowsWarning, warn
-from guardband.learning.architecture import Architecture
 from guardband.learning.category_trial import Trial
 from guardband.learning.choice import sharpest
 from guardband.learning.dependence import MOST_ERRORS, doubts_of
-from guardband.learning.effort import Effort
 from guardband.learning.learn import MOST_HELD_OUT, Trainer, learn
 from guardband.learning.learned import Learned
-from guardband.learning.optimisers import learn_by_better
+from guardband.learning.optimisers import Way, learn_by_better
 from guardband.learning.options import FitOptions
 from guardband.learning.placed import learn_placement, placement_of
 from guardband.learning.several import several_rule, sharpest_for_all, with_scales
@@ -45,7 +43,6 @@ from guardband.methods.method import Method
 from guardband.progress import step
 from guardband.training.deadline import NEVER, Deadline
 from guardband.training.job import Job
-from guardband.training.recipe import Recipe
 
 MOST_TO_CHOOSE = 20_000
 """Training rows that choose a score: more would say no more."""
@@ -116,8 +113,9 @@ def _trained(
         base, steps, _ = options.training_for(n, muon=not long_tail)
         rows = Trial(options, base, steps, progress).better(training.rows, deadline)
 
-        def learnt(shape: Architecture, recipe: Recipe, effort: Effort) -> list[Learned]:
-            return learn(
+        def learnt(ways: Mapping[int, Way]) -> dict[int, Learned]:
+            ((i, (shape, recipe, effort)),) = ways.items()
+            (own,) = learn(
                 [rows],
                 options.specs,
                 shape.for_table(rows.encoder),
@@ -130,8 +128,9 @@ def _trained(
                 + _left_out_later(options, by, n, effort.copies),
                 trainer=trainer,
             )
+            return {i: own}
 
-        (learned,) = learn_by_better(learnt, options, n, long_tail=long_tail, limited=deadline.is_set)
+        (learned,) = learn_by_better(learnt, options, n, [long_tail], limited=deadline.is_set)
         rows = rows.as_new(learned.left_out)  # from here on they are only predicted
         training, together = replace(training, rows=rows), training.entities
         progress.step("Looking for rows that depend on each other")

@@ -44,11 +44,14 @@ class ModelEntries(Stored, tag_field="kind"):
 
 
 class FoldEntries(Stored):
-    """What was learnt without one fold of a table."""
+    """What was learnt without one fold of a table; in older files all folds have the networks of the first."""
 
     encoder: TableEncoderEntries | PlainEncoderEntries
     target: TargetEntries
     in_features: Count
+    hidden: list[Width] | None = None
+    dropout: Share | None = None
+    choices: str | None = None
 
 
 class TableEntries(ModelEntries, tag="table"):
