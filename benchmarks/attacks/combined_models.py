@@ -1,6 +1,6 @@
 """Files of models with combined promises, forged one entry or tensor at a time, with a checksum that is right.
 
-python benchmarks/attacks/combined_models.py [--share 0.15] [--seed 1] [--seconds 150]
+python benchmarks/attacks/combined_models.py [--share 0.15] [--seed 1] [--seconds 150] [--only WORDS]
 
 ``model_files.py`` has models of every method; these have sides, tails, groups, entities, weights, folds and several
 targets. Two tensors of one shape are also swapped, and each tensor turned round. A file must be refused with a
@@ -23,9 +23,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 
 import guardband as gb
+from guardband.data.codes import TargetCode
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 
@@ -45,6 +47,25 @@ Kind = tuple[Callable[[], Any], dict[str, Any] | str, Callable[[Any], Any]]
 def some_numbers() -> Any:
     """Return a few rows and targets."""
     return numbers(N)
+
+
+def many_categories() -> Any:
+    """Return rows of many categories with a few rows each, which are described by the target."""
+    random, place = np.random.default_rng(0), np.repeat(np.arange(150), 6)
+    rows = pd.DataFrame({"place": [f"p{i}" for i in place], "x": random.standard_normal(900)})
+    return rows, 3 * random.standard_normal(150)[place] + 0.3 * random.standard_normal(900)
+
+
+def described(**asked: Any) -> Kind:
+    """Return a table's model that reads categories by what the target is like in each."""
+
+    def make() -> Any:
+        own = gb.IntervalRegressor(hidden=(4,), max_epochs=4, preset="fast", random_state=0, split_by=[], **asked)
+        own.fit(*many_categories())
+        assert any(isinstance(code, TargetCode) for each in own.fitted_.learned.each for code in each.encoder.codes)
+        return own
+
+    return make, {}, lambda own: own.predict_interval(many_categories()[0][NEW])
 
 
 def table(rows: Callable[[], Any] = some_numbers, **asked: Any) -> Kind:
@@ -96,6 +117,8 @@ KINDS: dict[str, Kind] = {
     "table, groups, pac": table(tiny.frame, groups="shop", guarantee="pac", confidence_level=0.6),
     "table, entities, pac": table(tiny.frame, split_by="shop", guarantee="pac", confidence_level=0.5),
     "table, cv-minmax": table(calibration="cv-minmax", folds=3),
+    "table, described": described(),
+    "table, described, cv+": described(calibration="cv+", folds=2),
     "table, targets, pac": table(tiny.both, targets="joint", guarantee="pac", confidence_level=0.5),
     "rule, one side": rule("lower", guarantee="pac", confidence_level=0.8),
     "rule, tails": rule(tails=(0.05, 0.2)),
@@ -162,13 +185,15 @@ def main() -> None:
     parser.add_argument("--share", type=float, default=0.15, help="of all files, drawn at random")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=150)
+    parser.add_argument("--only", default="", help="only kinds whose name contains this")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     chance, counts, until = random.Random(given.seed), Counter[str](), time.monotonic() + given.seconds
     with tempfile.TemporaryDirectory() as folder:
         jobs, out = [], Path(folder) / "forged"
-        for name, kind in KINDS.items():
+        kinds = {name: kind for name, kind in KINDS.items() if given.only in name}
+        for name, kind in kinds.items():
             kind[0]().save(Path(folder) / name)
             assert judged(Path(folder) / name, kind) == "loaded", name
             every = changes(*opened(Path(folder) / name))
@@ -187,7 +212,7 @@ def main() -> None:
                 counts["fault"] += 1
                 print(f"{name}: {what} | {type(error).__name__}: {error}"[:300], flush=True)
             signal.alarm(0)
-    print(f"{sum(counts.values()):,} files of {len(KINDS)} kinds: {dict(counts)}")
+    print(f"{sum(counts.values()):,} files of {len(kinds)} kinds: {dict(counts)}")
 
 
 if __name__ == "__main__":

@@ -49,6 +49,7 @@ from guardband.training.division import divided
 STEPS, ROWS = 12, 150
 EPOCHS = 8
 TIMES = r'"seconds":\s*[\d.e-]+|\b[\d.]+ (s|seconds|minutes)\b|(?i:seconds)[^<]*</dt>\s*<dd>[\d.]+|sha256:[0-9a-f]+'
+DAY = r"\b\d{4}-\d\d-\d\d\b"
 SETTING = Setting("tuned", (8,), EVERYONE, max_epochs=2, batch_size=100)
 CELLS = [
     Cell("simulation", SETTING, (0, 1), 300, 100),
@@ -88,11 +89,11 @@ def digest(data):
 
 
 def whole_page(path):
-    """Return the digest of a page that is there whole, but for how long something took and its version of a model."""
+    """Return the digest of a page that is there whole, but for the day, its times and its version of a model."""
     text = Path(path).read_text()
     if not text.endswith("</html>\n"):
         raise ValueError(f"half a page at {path}")
-    return digest(re.sub(TIMES, "", text).encode())
+    return digest(re.sub(f"{TIMES}|{DAY}", "", text).encode())
 
 
 def whole_model(path, rows):

@@ -79,9 +79,48 @@ FILES = [
     "calibration/pattern_exact",
     "calibration/sided",
     "bands/placement",
+    "doors/stored_values",
+    "doors/stored_groups",
+    "doors/stored_arguments",
+    "doors/stored_columns",
+    "doors/stored_rows",
+    "doors/stored_certificate",
+    "bands/each_promise",
+    "bands/long_run_promise",
+    "bands/recent_promise",
+    "calibration/online/aci",
+    "calibration/online/scale_free",
+    "calibration/online/tracking",
+    "calibration/online/recent",
+    "calibration/online/past_scores",
+    "calibration/online/rule",
+    "calibration/online/stream",
+    "calibration/weighted_search",
+    "calibration/counted",
+    "calibration/counted_at",
+    "calibration/group_widths",
+    "calibration/group_patterns",
+    "calibration/recalibration",
+    "calibration/target_calibrated",
+    "calibration/unadjusted",
+    "bands/sides",
+    "bands/risk",
+    "bands/distribution",
+    "bands/numbered_groups",
+    "bands/time_split",
+    "bands/units",
+    "bands/stated",
+    "bands/certificate",
+    "calibration/calibrated",
+    "calibration/several",
+    "calibration/summary",
+    "calibration/rule",
     "doors/stored",
-    "doors/stored_calibration",
+    "doors/calibration_file",
     "doors/file_format",
+    "doors/file_arguments",
+    "doors/network_file",
+    "doors/table_model_file",
     "doors/model_file",
 ]
 NEAR = [
@@ -93,7 +132,7 @@ NEAR = [
 ]
 STORAGE = [
     "tests/doors/test_stored.py",
-    "tests/doors/test_stored_calibration.py",
+    "tests/doors/test_calibration_file.py",
     "tests/doors/test_file_format.py",
     "tests/doors/test_band_file.py",
     "tests/doors/test_network_file.py",
@@ -134,8 +173,8 @@ FAR = [
     "tests/doors/test_network.py",
 ]
 """The tests that may find a change: those of bands and calibration, and, where these do not, others that use them."""
-EXECUTED_WHOLE = "doors/stored.py"
-"""A file of types that are made of each other: a change of one is executed with all that follow."""
+EXECUTED_WHOLE = [name for name in FILES if name.startswith("doors/stored")]
+"""Files of types that are made of each other: a change of one is executed with all that follow, also in later files."""
 SLOWEST = 1.5
 """Tests that take more seconds than this are left out."""
 MOST_SECONDS = 3.0
@@ -226,7 +265,8 @@ class Trials:
 
     def tests_for(self, name: str, function: str) -> list[str]:
         """Return the tests that execute a function, in the order in which they are tried."""
-        whole = f"{name}.py:"
+        together = EXECUTED_WHOLE if name in EXECUTED_WHOLE else [name]
+        whole = tuple(f"{own}.py:" for own in together)
         near = [
             n
             for n, own in self.measured.items()
@@ -237,7 +277,7 @@ class Trials:
         ]
         if function and own_function:
             near = own_function
-        folder, _, stem = name.rpartition("/")
+        folder, _, stem = together[-1].rpartition("/")
         mirror = f"{folder}/test_{stem}.py"
         near.sort(key=lambda n: (mirror not in n and f"{name}.py" not in n, self.measured[n]["seconds"]))
         taken = []
@@ -383,8 +423,13 @@ def put_in_place(change: Change, tree: ast.Module, path: Path, module: ModuleTyp
         if code.co_flags & inspect.CO_NEWLOCALS and code.co_flags & inspect.CO_OPTIMIZED:
             found = code
             break
-    if found is None and str(path).endswith(EXECUTED_WHOLE):
+    file = path.relative_to(PACKAGE).with_suffix("").as_posix()
+    if found is None and file in EXECUTED_WHOLE:
         exec(compile(tree, str(path), "exec", dont_inherit=True), vars(module))
+        for name in EXECUTED_WHOLE[EXECUTED_WHOLE.index(file) + 1 :]:
+            following = PACKAGE / f"{name}.py"
+            code = compile(following.read_text(), str(following), "exec", dont_inherit=True)
+            exec(code, vars(importlib.import_module("guardband." + name.replace("/", "."))))
         return True
     if found is None:
         return _new_value(change, names, module)

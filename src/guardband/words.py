@@ -134,6 +134,15 @@ def at_least(share: float) -> str:
     return f"{exact.quantize(step, ROUND_FLOOR):f}".rstrip("0").rstrip(".") + "%"
 
 
+def no_more_than(share: float) -> str:
+    """Return a share in percent, rounded up: what is said not to be exceeded is not, and 0% is only said of none.
+
+    >>> no_more_than(0.10341), no_more_than(0.12), no_more_than(1e-11), no_more_than(0.0), no_more_than(1.0)
+    ('10.35%', '12%', '0.000000001%', '0%', '100%')
+    """
+    return f"{100 - Decimal(at_least(1 - share).removesuffix('%')):f}%"
+
+
 def level_name(level: float) -> str:
     """Return a level as it was written; 100% is only said of all.
 

@@ -25,12 +25,18 @@ def test_limits_are_shares_of_the_rows_judged_so_far():
 def test_it_says_what_it_promises_and_what_it_does_not():
     text = str(gb.Certificate("conf-nn", OWN, True))
     assert "in the long run, at least 90% of rows fall inside their intervals" in text
-    assert "80 were misses, which is 8.0%. So far this share cannot be below 6.0% or above 12.0%" in text
+    assert "80 were misses, which is 8.0%. So far this share cannot be below 6% or above 12%" in text
+    assert "at least 88%" in text
     assert "Not promised: coverage of the next row" in text
     assert "Assumes: nothing about the rows" in text
     assert "Up to 24 rows waited" in str(gb.Certificate("conf-nn", changed(most_waiting=24), True))
     assert "nothing follows yet" in str(gb.Certificate("conf-nn", changed(judged=0, misses=0), True))
     assert "at or below their upper bounds" in changed(of_side="upper").headline("conf-nn")
+
+
+def test_limits_are_rounded_so_that_what_is_said_holds():
+    text = str(gb.Certificate("conf-nn", changed(most_short=40.06, most_over=20.04), True))
+    assert "cannot be below 5.99% or above 12.01%, so coverage of the judged rows is at least 87.99%" in text
 
 
 def test_an_audit_of_other_rows_cannot_judge_it():

@@ -250,7 +250,7 @@ def test_levels_that_are_asked_for_later_keep_the_joint_promise_which_shares_of_
         pairs = [(rank(level), float(level)) for level in levels]
         return int(np.any([uniform[:, k - 1] < level for k, level in pairs if k <= n], axis=0).sum())
 
-    cut = gb.BandCalibrator(confidence_level=[0.9, 0.8], guarantee="pac", joint=True)._request.cut
+    cut = gb.BandCalibrator(confidence_level=[0.9, 0.8], guarantee="pac", joint=True)._options.request.cut
     assert broken(lambda level: cut.rank(level, n)) <= binom.isf(1e-5, replications, 0.1)
     shares = broken(lambda level: pac_rank(level, n, 0.1 / 2))  # what two joint levels had, for any level later
     assert shares > binom.isf(1e-5, replications, 0.2)

@@ -48,11 +48,39 @@ def read(one, two, both):
         (1.0, 2.0**-60, 1 + 2.0**-49, 1 + 2.0**-52),
         (1.5e308, 1.5e308, 0.0, np.inf),
         (1.0, -np.inf, 0.0, np.inf),
+        (1.0, 2.0, 9.0, 3.0),
         (5e-324, 1.0, 9.0, 1 + 2.0**-52),
     ],
 )
 def test_a_threshold_is_rounded_up_and_one_that_is_a_score_but_for_rounding_is_no_less(one, two, both, threshold):
     assert read(one, two, both) == threshold
+
+
+@pytest.mark.parametrize(("other", "threshold"), [(1.5 + 2.0**-52, 1.5 + 2.0**-52), (1.5 + 3 * 2.0**-52, 1.5)])
+def test_half_a_sum_is_no_score_that_is_farther_away_than_rounding(other, threshold):
+    pairs, scores = np.array([[0, 1, 1], [1, 0, 1], [1, 1, 0], [1, 1, 1]]), np.array([1.0, 1.0, 1.0, other])
+    near = np.array([1.0, 1.0, 1.0, -9.0])
+    problem = pattern_exact._Problem(scores, np.arange(4), pairs, Fraction(1, 2), near)
+    assert (sorted(problem.basis), problem.det) == ([0, 1, 2], 2)
+    assert problem._read(np.array([1, 1, 1], dtype=object)) == threshold
+
+
+@pytest.mark.parametrize("least", [0.0, -np.inf])
+def test_neighbouring_floats_keep_their_order_and_minus_infinity_is_below_all(least):
+    """For the definition, which knows finite scores only, minus infinity is one below all that occur."""
+    rng, compared = np.random.default_rng(0), 0
+    for case in range(20):
+        pattern = np.r_[0, 1, 2, rng.integers(0, 3, 9)]
+        scores = (1 + (pattern == 2)) * (1 + 8 * rng.choice(40, 12, replace=False) * 2.0**-52)
+        scores[rng.choice(12, 6, replace=False)] = least
+        level = Fraction(int(rng.integers(3, 8)), 10)
+        found = exactly(scores, pattern, level, near=(1.0, 1.0, 2.0))
+        wanted = by_definition(np.maximum(scores, -(2.0**60)), EVERY[pattern], level, EVERY)
+        for one, own in zip(found, wanted, strict=True):
+            if 0.5 < own < 9:  # a sum of infinite ones is none
+                assert 0 <= one - own <= 2.0**-50, case
+                compared += 1
+    assert compared > 20
 
 
 def test_distances_that_are_equal_when_rounded_are_compared_as_they_are():

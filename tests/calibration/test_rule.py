@@ -101,7 +101,7 @@ def test_what_is_known_of_rows_in_vain_is_refused(name):
 
 
 def test_a_context_that_is_too_long_is_refused_however_many_blocks_there_are(monkeypatch):
-    monkeypatch.setattr("guardband.doors.bands.ROWS_AT_A_TIME", 4)
+    monkeypatch.setattr("guardband.doors.fit_bands.ROWS_AT_A_TIME", 4)
 
     class Grouped(MarginalCut):
         uses = frozenset({"group"})

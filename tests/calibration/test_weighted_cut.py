@@ -284,7 +284,7 @@ def test_few_rows_that_are_kept_are_warned_of_with_their_number():
 
 
 def test_methods_that_do_not_rank_have_no_weights():
-    rule = gb.BandCalibrator("pav", taus=[0.1])._rule
+    rule = gb.BandCalibrator("pav", taus=[0.1])._options.rule
     with pytest.raises(ValueError, match='method="pav" cannot use weights'):
         rule.for_weights()
     assert Conformal("conf-nn", Levels.of(), Scaled(), MarginalCut()).for_weights().uses == {"weight"}

@@ -60,7 +60,8 @@ class Small:
 
 @pytest.fixture(scope="session")
 def small_model(tmp_path_factory) -> Small:
-    from guardband.data.disk import open_table, read_whole
+    from guardband.data.disk import open_table
+    from guardband.data.whole_table import read_whole
 
     folder = tmp_path_factory.mktemp("small")
     table, path = small_table(), folder / "small.csv"

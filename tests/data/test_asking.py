@@ -11,10 +11,11 @@ import pandas as pd
 import pytest
 
 from guardband.data.absurd import asks_absurd
-from guardband.data.asking import AskDistinct, AskRanks, AskSpread, added, answered, in_passes, parts_of
+from guardband.data.asking import added, answered, in_passes, parts_of
 from guardband.data.encoder import TableEncoder, asks_code
 from guardband.data.few_values import asks_remarks
 from guardband.data.learning_scale import LearningScale
+from guardband.data.questions import AskDistinct, AskRanks, AskSpread
 from guardband.data.reference import OFF_BY, Reference, asks_summary
 from guardband.data.table import Column, read_table
 from guardband.data.unlike import Seen, asks_seen

@@ -19,8 +19,9 @@ import damaged_files
 from excel_files import write_xlsx
 from guardband.data import arrow_file, csv_file, damage, disk, memory
 from guardband.data.damage import UnreadableError
-from guardband.data.disk import open_table, read_whole
+from guardband.data.disk import open_table
 from guardband.data.several import open_tables
+from guardband.data.whole_table import read_whole
 
 AT_RANDOM, WAYS = 150, 4
 

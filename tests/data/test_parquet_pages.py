@@ -14,11 +14,12 @@ from pyarrow import parquet
 
 from guardband.data import memory, parquet_pages
 from guardband.data.damage import UnreadableError
-from guardband.data.disk import batch_rows, open_table, read_whole
+from guardband.data.disk import batch_rows, open_table
 from guardband.data.parquet_file import row_groups
 from guardband.data.parquet_pages import Pages, rows_at_once
 from guardband.data.parquet_part import part_of_parquet
 from guardband.data.several import open_tables
+from guardband.data.whole_table import read_whole
 
 N = 5000
 KINDS = {
@@ -135,7 +136,8 @@ FOUND = "fe68f3b6cc75"
 IN_A_PROCESS = """
     import resource, sys
     import numpy, pyarrow.compute, pyarrow.parquet
-    from guardband.data.disk import open_table, read_whole
+    from guardband.data.disk import open_table
+    from guardband.data.whole_table import read_whole
 
     def peak():
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10

@@ -11,8 +11,9 @@ from pyarrow import csv, parquet
 
 from excel_files import Fault, write_xlsx
 from guardband.data import csv_file
-from guardband.data.disk import read_whole, typed
 from guardband.data.several import open_tables, paths_in
+from guardband.data.typed_columns import typed
+from guardband.data.whole_table import read_whole
 
 DAY, MOMENT = datetime.date(2024, 1, 2), datetime.datetime(2024, 1, 2, 12, 30)
 SHEET = [

@@ -9,6 +9,7 @@ from sklearn.neighbors import KNeighborsRegressor
 import guardband as gb
 from guardband.bands.cross_promise import CvMinmaxPromise, CvPlusPromise
 from guardband.bands.promise import Promise
+from guardband.learning import optimisers, presets
 
 QUICK = {"hidden": (16,), "epochs": 5, "preset": "fast", "random_state": 0, "folds": 5}
 
@@ -68,6 +69,30 @@ def test_no_row_decides_anything_about_the_networks_of_its_fold(rows):
         k = changed.index(False)
         assert first.learned.each[k].encoder.to_dict() == again.learned.each[k].encoder.to_dict()
         assert first.learned.each[k].target.scales == again.learned.each[k].target.scales
+
+
+@pytest.mark.parametrize("decisive", ["long tail", "loss"])
+def test_no_fold_decides_how_its_own_networks_are_trained(decisive, monkeypatch, tmp_path):
+    """Its targets have a long tail, which the other folds then do not leave to Muon, or speak against Muon."""
+    monkeypatch.setattr(presets, "FEW_ROWS", 100)
+    monkeypatch.setitem(presets.WITH_ADAM, "fast", presets.Preset((8,), 2))
+    monkeypatch.setitem(presets.WITH_MUON, "fast", presets.Preset((4,), 2, muon=1.0))
+    monkeypatch.setattr(optimisers, "AT_ONCE", 10**6 if decisive == "loss" else 0)
+    if decisive == "loss":
+        monkeypatch.setattr(optimisers, "_loss", lambda own: own.target.scales[0].center * own.architecture.hidden[0])
+    rng, own = np.random.default_rng(0), np.random.RandomState(0).permutation(200).reshape(5, -1)[2]
+    X, y = rng.standard_normal((200, 2)), rng.standard_normal(200) + 5
+    other = y.copy()
+    other[own] = np.exp(rng.uniform(0, 9, 40)) if decisive == "long tail" else -1000.0
+    given = {"epochs": "early", "max_epochs": 2, "hidden": None, "split_by": []}
+    first, again = (crossed(**given).fit(X, own) for own in (y, other))
+    widths = [[own.architecture.hidden for own in model.fitted_.learned.each] for model in (first, again)]
+    assert widths == [[(4,)] * 5, [(8,), (8,), (4,), (8,), (8,)]]
+    before, now = (model.fitted_.learned.each[2].members.snapshot() for model in (first, again))
+    assert all(np.array_equal(t.numpy(), now[name].numpy()) for name, t in before.items())
+    again.save(tmp_path / "m.guardband")
+    loaded = gb.load(tmp_path / "m.guardband").predict_interval(X[:9])
+    assert np.array_equal(loaded.lower, again.predict_interval(X[:9]).lower)
 
 
 def test_scores_are_those_of_the_networks_that_did_not_see_the_row(model, rows):

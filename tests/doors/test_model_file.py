@@ -288,6 +288,6 @@ def test_a_full_gpu_is_no_fault_of_the_file(saved, monkeypatch):
     def full(*_):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
-    monkeypatch.setattr("guardband.doors.model_file._restore", full)
+    monkeypatch.setattr("guardband.doors.model_file.restored_table", full)
     with pytest.raises(torch.OutOfMemoryError):
         gb.load(saved[0])

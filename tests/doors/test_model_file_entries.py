@@ -7,8 +7,9 @@ import torch
 
 import guardband as gb
 from forged_models import numbers, opened
+from guardband.doors.file_arguments import plain_arguments
 from guardband.doors.kept_report import read_report
-from guardband.doors.model_file import _plain_arguments, load_to_predict, save
+from guardband.doors.model_file import load_to_predict, save
 from guardband.methods.conf_nn import ConfNN
 from tiny_models import NETWORKS, OTHERS, TABLES, contents, frame, half, made, rare, tensors_, told
 
@@ -139,4 +140,4 @@ def test_a_file_holds_arguments_but_no_code(name, folder):
     ],
 )
 def test_what_a_file_cannot_hold_is_marked_as_the_users_own(name, value, written):
-    assert _plain_arguments({name: value}) == {name: written}
+    assert plain_arguments({name: value}) == {name: written}

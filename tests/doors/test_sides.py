@@ -14,7 +14,7 @@ from guardband.audit.evidence import Evidence
 from guardband.bands.predicted import PredictedInterval
 from guardband.doors.model_checks import check_calibration
 from guardband.doors.network import read_arguments
-from guardband.doors.stored import Promised
+from guardband.doors.stored_arguments import Promised
 from guardband.learning.options import FitOptions
 from guardband.nn.heads import NestedTriples, Triple
 from guardband.report.document import document

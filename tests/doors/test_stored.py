@@ -1,4 +1,7 @@
-"""What entries of a model file may be: for each type the last value that is accepted and the first that is refused."""
+"""What entries of a model file may be: for each type the last value that is accepted and the first that is refused.
+
+These are the types of ``stored.py`` and of the files ``stored_*.py`` beside it.
+"""
 
 import json
 import sys
@@ -10,8 +13,26 @@ from msgspec.structs import fields
 from guardband.calibration.cross import FOLDS
 from guardband.data.grouping import BINS
 from guardband.data.reference import CELLS, KNOTS, MOST_KEPT
-from guardband.doors import stored
+from guardband.doors import (
+    stored,
+    stored_arguments,
+    stored_certificate,
+    stored_columns,
+    stored_groups,
+    stored_rows,
+    stored_values,
+)
 from guardband.doors.stored import entries_of, schema_of
+
+FILES = (
+    stored_values,
+    stored_groups,
+    stored_arguments,
+    stored_columns,
+    stored_rows,
+    stored_certificate,
+    stored,
+)
 
 MAX, LEAST = sys.float_info.max, 5e-324
 NUMBERS = {"name": "x", "count": 9, "missing": 2, "knots": [0.0, 1.0], "at_most": [3, 7]}
@@ -40,6 +61,11 @@ MOST_CATEGORIES = CATEGORIES | {
     "counts": [1] * MOST_KEPT,
     "count": 5 + MOST_KEPT,
 }
+
+
+def type_of(kind):
+    """Return the type with a name, from the file that it is in."""
+    return next(getattr(file, kind) for file in FILES if hasattr(file, kind))
 
 
 def many(n, value="a"):
@@ -182,12 +208,12 @@ def many(n, value="a"):
 )
 def test_each_entry_has_its_limits(kind, accepted, refused):
     for value in accepted:
-        stored._decoded(json.dumps(value), getattr(stored, kind))
+        stored._decoded(json.dumps(value), type_of(kind))
     for value in refused:
         text = value if isinstance(value, str) and kind == "Finite" else json.dumps(value)
         text = "1e400" if value == "1e400" else text
         with pytest.raises(ValueError, match="its entries are not what guardband writes"):
-            stored._decoded(text, getattr(stored, kind))
+            stored._decoded(text, type_of(kind))
 
 
 HEAD = {"schema": 8, "written_by": {}}
@@ -225,7 +251,7 @@ def test_levels_of_a_distribution_lie_between_0_and_1(level):
 
 
 def test_what_a_file_leaves_out_has_the_value_that_it_had_before_it_was_written():
-    found = stored.to_builtins(stored._decoded(json.dumps(PROMISED), stored.Promised))
+    found = stored.to_builtins(stored._decoded(json.dumps(PROMISED), stored_arguments.Promised))
     defaults = {name: value for name, value in found.items() if name not in PROMISED}
     assert defaults == {
         "side": "both",
@@ -237,17 +263,20 @@ def test_what_a_file_leaves_out_has_the_value_that_it_had_before_it_was_written(
         "group_bins": BINS,
     }
     with pytest.raises(ValueError, match="its entries are not"):
-        stored._decoded(json.dumps(PROMISED | {"group_bins": 1}), stored.Promised)
-    stored._decoded(json.dumps(PROMISED | {"group_bins": 2}), stored.Promised)
+        stored._decoded(json.dumps(PROMISED | {"group_bins": 1}), stored_arguments.Promised)
+    stored._decoded(json.dumps(PROMISED | {"group_bins": 2}), stored_arguments.Promised)
     with pytest.raises(ValueError, match="its entries are not"):
-        stored._decoded(json.dumps(PROMISED | {"more": 1}), stored.Promised)
+        stored._decoded(json.dumps(PROMISED | {"more": 1}), stored_arguments.Promised)
 
 
 def test_older_files_leave_out_what_their_models_did_not_have():
-    found = stored._decoded(json.dumps(PROMISED), stored.Promised)
-    assert {own.name for own in fields(found)} <= {own.name for own in fields(stored.Params)}
+    found = stored._decoded(json.dumps(PROMISED), stored_arguments.Promised)
+    assert {own.name for own in fields(found)} <= {own.name for own in fields(stored_arguments.Params)}
     for kind, wanted in (
-        (stored.Params, {"calibration": "split", "folds": FOLDS, "split_by_time": False, "distribution": False}),
+        (
+            stored_arguments.Params,
+            {"calibration": "split", "folds": FOLDS, "split_by_time": False, "distribution": False},
+        ),
         (stored.NetworkEntries, {"groups": None, "members": False, "several": None}),
     ):
         given = {own.name: own.default for own in fields(kind)}
@@ -270,4 +299,4 @@ def test_what_names_no_kind_or_is_no_json_is_refused():
 
 
 def test_limits_are_those_of_the_lists_that_they_are_for():
-    assert stored.OfEach[int].__metadata__ == (Meta(max_length=stored.MOST_TARGETS),)
+    assert stored_values.OfEach[int].__metadata__ == (Meta(max_length=stored_values.MOST_TARGETS),)

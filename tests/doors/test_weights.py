@@ -32,7 +32,7 @@ def test_a_band_calibrator_takes_weights():
     rule = gb.BandCalibrator().fit(*bands(x), y, weights=w)
     new, _, w_new = rows(50, 1, shifted=True)
     out = rule.transform(*bands(new), weights=w_new)
-    found = WeightedCut().calibrate(np.abs(y), Context(weight=w), rule._rule.levels, False)
+    found = WeightedCut().calibrate(np.abs(y), Context(weight=w), rule._options.rule.levels, False)
     want = WeightedCut().thresholds(found.arrays, Context(weight=w_new))[:, 0]
     assert np.allclose(out.upper, want)
     assert rule.certificate.kind == "marginal"

@@ -55,7 +55,7 @@ def limited_by(monkeypatch):
     """Return a clock that ticks whenever fit reads it."""
     clock = count()
     deadline = SimpleNamespace(after=lambda seconds: Deadline.after(seconds, lambda: float(next(clock))))
-    monkeypatch.setattr("guardband.doors.table.Deadline", deadline)
+    monkeypatch.setattr("guardband.doors.fit_table.Deadline", deadline)
     return clock
 
 

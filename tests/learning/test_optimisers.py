@@ -15,18 +15,19 @@ OPTIONS = FitOptions.of(gb.IntervalRegressor().get_params())
 
 
 def learnt(epochs, losses, left_out=True):
-    return [SimpleNamespace(epochs=epochs, losses=losses, left_out=np.zeros(3) if left_out else None)]
+    return SimpleNamespace(epochs=epochs, losses=losses, left_out=np.zeros(3) if left_out else None)
 
 
 def calls(*outcomes, n=10_000, long_tail=False, limited=False):
     """Return by which ways rows were learnt, and what is kept, if they teach these outcomes in turn."""
     muons, rest = [], list(outcomes)
 
-    def learn(shape, recipe, effort):
+    def learn(ways):
+        ((i, (_, recipe, _)),) = ways.items()
         muons.append(recipe.muon > 0)
-        return rest.pop(0)
+        return {i: rest.pop(0)}
 
-    kept = learn_by_better(learn, OPTIONS, n, long_tail=long_tail, limited=limited)
+    (kept,) = learn_by_better(learn, OPTIONS, n, [long_tail], limited=limited)
     return muons, [own is kept for own in outcomes]
 
 
@@ -53,10 +54,24 @@ def test_few_rows_and_long_tails_are_learnt_by_adam_alone():
     assert calls(AT_FIRST, long_tail=True) == ([False], [True])
 
 
+def test_each_of_several_sets_decides_for_itself():
+    taught = {True: [LATE, AT_FIRST, AT_FIRST], False: [None, learnt((1,), (1.05,)), learnt((1,), (1.2,)), LATE]}
+    asked = []
+
+    def learn(ways):
+        asked.append({i: recipe.muon > 0 for i, (_, recipe, _) in ways.items()})
+        return {i: taught[recipe.muon > 0][i] for i, (_, recipe, _) in ways.items()}
+
+    kept = learn_by_better(learn, OPTIONS, 10_000, [False, False, False, True], limited=False)
+    assert asked == [{0: True, 1: True, 2: True, 3: False}, {1: False, 2: False}]
+    wanted = [LATE, taught[False][1], AT_FIRST, LATE]
+    assert all(own is other for own, other in zip(kept, wanted, strict=True))
+
+
 @pytest.mark.parametrize("way", [{}, {"calibration": "cv+", "folds": 2}])
 def test_what_adam_learnt_in_place_of_muon_is_saved_and_loaded(tmp_path, monkeypatch, way):
     monkeypatch.setattr(optimisers, "AT_ONCE", 10**6)
-    monkeypatch.setattr(optimisers, "_loss", lambda learned: -learned[0].architecture.dropout)
+    monkeypatch.setattr(optimisers, "_loss", lambda learned: -learned.architecture.dropout)
     monkeypatch.setitem(WITH_ADAM, "fast", Preset((8,), 2, 0.5))
     monkeypatch.setitem(WITH_MUON, "fast", Preset((8,), 3, muon=1.0))
     x = np.random.default_rng(0).standard_normal((8400, 2))

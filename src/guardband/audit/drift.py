@@ -1,4 +1,4 @@
-"""Drift: do new rows look like those of D1, and do their scores look like those of D2?"""
+"""Drift: do new rows look like the training rows, and do their scores look like those of the calibration rows?"""
 
 from __future__ import annotations
 
@@ -126,8 +126,8 @@ def number_shift(before: NumberSummary, values: Array) -> Shift:
 def category_shift(before: CategorySummary, values: list[str | None]) -> Shift:
     """Return the shift of categories; missing is one more category.
 
-    The gap is that of the categories that were kept of D1, with the others as one. Its p-value is that of cells, which
-    neither side has chosen.
+    The gap is that of the categories that were kept of the training rows, with the others as one. Its p-value is that
+    of cells, which neither side has chosen.
     """
     counts = Counter(values)
     own = [counts.pop(category, 0) for category in before.categories]
@@ -224,7 +224,7 @@ def _divided_p_value(second: Counts, both: Counts) -> float:
 
 
 def _cells(before: CategorySummary, values: list[str | None]) -> tuple[Counts, Counts]:
-    """Return how many rows of D1 and how many new ones fall into each cell, missing ones into the last."""
+    """Return how many training rows and how many new ones fall into each cell, missing ones into the last."""
     first, second = np.zeros((2, CELLS + 1), dtype=np.int64)
     np.add.at(first, [cell_of(category) for category in before.categories], before.counts)
     np.add.at(first, list(before.rare_cells), before.rare_counts)

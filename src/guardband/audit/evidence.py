@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from guardband.audit.guarded import Guarded
+from guardband.audit.guarded import Guarded, need_entities
 from guardband.bands.certificate import Certificate
 from guardband.bands.intervals import Intervals
 from guardband.bands.law import Law
@@ -44,15 +44,14 @@ GRID = tuple(Fraction(hundredths, 100) for hundredths in range(50, 100))
 class Evidence:
     """Labelled rows, their intervals at the promised levels, and what is needed for other levels.
 
-    ``scores`` are the conformity scores of these rows and ``calibration_scores`` those of D2, None where the rule is
-    no rank. ``twins`` counts the rows that have an equal one among those that trained, and among those that
-    calibrated; ``used_before`` the rows or entities that are among either, and ``used_by_chance`` how many of them may
-    be chance.
-    ``doubts`` says why rows of the model's table may depend on each other. ``moments`` says which columns hold dates,
-    and ``row_numbers`` by which numbers the user knows the rows.
-    ``risk`` is how losses are counted, if the promise is about them.
-    If rows belong together these are one of each entity, ``drawn_from`` so many rows of entities of this name, and
-    ``seen_entities`` counts those that trained or calibrated too. ``X`` are the rows as they were given.
+    ``scores`` are the conformity scores of these rows and ``calibration_scores`` those of the calibration rows, None
+    where the rule is no rank. ``twins`` counts the rows that have an equal one among those that trained, and among
+    those that calibrated; ``used_before`` the rows or entities that are among either, and ``used_by_chance`` how many
+    of them may be chance. ``doubts`` says why rows of the model's table may depend on each other. ``moments`` says
+    which columns hold dates, and ``row_numbers`` by which numbers the user knows the rows. ``risk`` is how losses are
+    counted, if the promise is about them. If rows belong together these are one of each entity, ``drawn_from`` so many
+    rows of entities of this name, and ``seen_entities`` counts those that trained or calibrated too. ``X`` are the rows
+    as they were given.
     """
 
     table: Table
@@ -110,11 +109,7 @@ class Evidence:
         response = column_target(y, table.n_rows)
         columns = [_side("group", group, table.n_rows, X), _side("time", time, table.n_rows, X) or _only_date(table)]
         numbers = np.arange(1, table.n_rows + 1) if row_numbers is None else row_numbers
-        if entities is None and model.belonging.split_by is None and fitted.has_labels:
-            raise ValueError(
-                "The promise of this model is for new entities, as fit was told by entities=, and these rows do not "
-                "say what they belong to. Pass entities= here too, or on the command line --split-by."
-            )
+        need_entities(model, entities)
         belonging, given = model.belonging, table.n_rows
         together = belonging.entities(table, X, response, entities)
         if together is not None:

@@ -50,3 +50,12 @@ class Guarded(Protocol):
 
     def outputs(self, X: Any, table: Table) -> tuple[Predicted, NDArray[np.float32]]:
         """Return what the model predicts for rows that ``read_rows`` returned, and their columns as numbers."""
+
+
+def need_entities(model: Guarded, entities: Any) -> None:
+    """Raise if the promise is for new entities, and nothing says what these rows belong to."""
+    if entities is None and model.belonging.split_by is None and model.fitted_.has_labels:
+        raise ValueError(
+            "The promise of this model is for new entities, as fit was told by entities=, and these rows do not "
+            "say what they belong to. Pass entities= here too, or on the command line --split-by."
+        )

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from guardband.audit.audit import Audit, audit
 from guardband.audit.evidence import Evidence, found_among
-from guardband.audit.guarded import Guarded
+from guardband.audit.guarded import Guarded, need_entities
 from guardband.audit.target_view import TargetView, of_rows
 from guardband.audit.verdict import Counted, Reason, Verdict, VerdictKind, used_before, verdict_on, verdict_on_all
 from guardband.bands.boxes import Boxes
@@ -68,11 +68,7 @@ class SeveralEvidence:
         table = model.read_rows(X)
         values, _ = read_targets(y, table.n_rows, names)
         key, drawn_from = key_of(values), None
-        if entities is None and model.belonging.split_by is None and fitted.has_labels:
-            raise ValueError(
-                "The promise of this model is for new entities, as fit was told by entities=, and these rows do not "
-                "say what they belong to. Pass entities= here too, or on the command line --split-by."
-            )
+        need_entities(model, entities)
         together = model.belonging.entities(table, X, key, entities)
         rows = np.arange(table.n_rows) if together is None else together.one_row_each(key)
         numbers = np.arange(1, table.n_rows + 1) if row_numbers is None else row_numbers

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 from guardband.bands.law import Expectation, Law
 from guardband.bands.parted_promise import LIES
 from guardband.bands.promise import Promise, Side
-from guardband.words import at_least, level_name, percent
+from guardband.words import at_least, level_name, no_more_than, percent
 
 MISSED_ROWS = [
     "Coverage of the next row, or of any stretch of rows. Some stretches may be covered less often.",
@@ -65,7 +66,7 @@ class LongRunPromise(Promise):
 
     def miss_limits(self) -> tuple[float, float]:
         """Return the least and the largest share of misses among the judged rows that there can be."""
-        alpha, n = 1 - self.confidence_level[0], max(1, self.judged)
+        alpha, n = float(1 - Fraction(str(self.confidence_level[0]))), max(1, self.judged)
         return max(0.0, alpha - self.most_short / n), min(1.0, alpha + self.most_over / n)
 
     def expected_coverage(self) -> tuple[float, ...]:
@@ -129,6 +130,6 @@ class LongRunPromise(Promise):
         least, most = self.miss_limits()
         return (
             f"of {self.judged:,} judged rows, {self.misses:,} were misses, which is "
-            f"{percent(self.misses / self.judged)}. So far this share cannot be below {percent(least)} or above "
-            f"{percent(most)}, so coverage of the judged rows is at least {at_least(1 - most)}."
+            f"{percent(self.misses / self.judged)}. So far this share cannot be below {at_least(least)} or above "
+            f"{no_more_than(most)}, so coverage of the judged rows is at least {at_least(1 - most)}."
         )

@@ -87,10 +87,9 @@ class _Problem:
         digits = r * (r + 1).bit_length() + 8
         """No sum of so many minors of patterns as occur has more."""
         self.shift, self.share = NOISE + digits, 1 << digits
-        finite = self.score[np.isfinite(self.score) & (self.score != 0)]
-        exponents = np.frexp(finite)[1]
-        self.unit: int = 1 << max(0, 53 - int(exponents.min(initial=0)))
-        self.beyond: int = self.unit << (max(0, int(exponents.max(initial=0))) + 2 * digits)
+        exponents = np.frexp(self.score[np.isfinite(self.score)])[1]
+        self.unit: int = 1 << (53 - int(exponents.min(initial=0)))
+        self.beyond: int = self.unit << (int(exponents.max(initial=0)) + 2 * digits)
         self.noise = np.random.default_rng(0).integers(1 << NOISE, size=len(first))
         self.wholes: dict[int, int] = {}
         self._begin(near)
@@ -138,9 +137,8 @@ class _Problem:
         self.basis, free = [-1] * r, list(range(r))
         nearest = []
         for threshold, a, b in zip(near, self.start, self.end, strict=True):
-            if a < b:
-                at = int(np.clip(np.searchsorted(self.score[a:b], threshold), 1, max(b - a - 1, 1))) + int(a)
-                nearest += [(abs(float(self.score[i]) - float(threshold)), i) for i in (at - 1, at) if i < b]
+            at = int(np.clip(np.searchsorted(self.score[a:b], threshold), 1, max(b - a - 1, 1))) + int(a)
+            nearest += [(abs(float(self.score[i]) - float(threshold)), i) for i in (at - 1, at) if i < b]
         for _, i in sorted(nearest):
             row = self.phi[self.owner[i]] @ self.adjoint
             taken = next((j for j in free if row[j]), None)

@@ -10,6 +10,7 @@ import typer
 from guardband.cli.console import Speaker, complain
 from guardband.cli.exit_codes import CANNOT_JUDGE, REFUSED, exit_code
 from guardband.cli.help import DATA, OUTPUT, PROMISE
+from guardband.cli.judging_options import BelongingTogether, ShownBy, ShownOverTime, TrueValues
 from guardband.cli.options import TABLES, Author, Device, Json, ModelPath, Quiet, SheetName, Title, Trusted, Unit
 from guardband.cli.paths import files_of_model, need_model_first, need_writable
 from guardband.cli.ray_options import OnRay, SkipCorrupt, need_ray
@@ -23,38 +24,10 @@ def audit(
         list[str],
         typer.Argument(metavar="TABLE...", help=f"Rows with known true values. {TABLES}", rich_help_panel=DATA),
     ],
-    target: Annotated[
-        str | None,
-        typer.Option(
-            "--target",
-            "-t",
-            metavar="COL",
-            help="Column of the true values.",
-            show_default="the column that the model predicts",
-            rich_help_panel=DATA,
-        ),
-    ] = None,
-    report_by: Annotated[
-        str | None,
-        typer.Option(metavar="COL", help="Show coverage for each value of this column.", rich_help_panel=DATA),
-    ] = None,
-    time: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COL",
-            help="Column of dates or of numbers that grow with time. Shows coverage over time.",
-            rich_help_panel=DATA,
-        ),
-    ] = None,
-    split_by: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COLS",
-            help="Columns that say which rows belong together. You need it only if the model got a function as "
-            "split_by in Python.",
-            rich_help_panel=DATA,
-        ),
-    ] = None,
+    target: TrueValues = None,
+    report_by: ShownBy = None,
+    time: ShownOverTime = None,
+    split_by: BelongingTogether = None,
     trusted: Trusted = None,
     sheet: SheetName = None,
     significance: Annotated[

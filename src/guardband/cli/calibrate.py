@@ -9,10 +9,21 @@ import typer
 
 from guardband.cli.console import Speaker, complain
 from guardband.cli.exit_codes import REFUSED
-from guardband.cli.fit_options import Delta, Guarantee, IndependentRows, Level, RiskCap, RiskLimit, Side, SplitBy, Tails
+from guardband.cli.fit_options import Delta, Guarantee, IndependentRows, Level, RiskLimit, Side, SplitBy, Tails
 from guardband.cli.group_options import GroupBins, GroupColumns, MissingGroup, SmallGroups, check_group_options
 from guardband.cli.help import DATA, OUTPUT, PROMISE, WIDTH
-from guardband.cli.options import TABLES, Json, Quiet, SheetName, columns_in, levels_in, need_roles, risk_in, tails_in
+from guardband.cli.options import (
+    TABLES,
+    Json,
+    Quiet,
+    RiskCap,
+    SheetName,
+    columns_in,
+    levels_in,
+    need_roles,
+    risk_in,
+    tails_in,
+)
 from guardband.cli.paths import need_writable
 from guardband.cli.ray_options import KeepScores, OnRay, SkipCorrupt, need_ray
 from guardband.cli.weight_options import MaxWeight, Weights, check_weight_options

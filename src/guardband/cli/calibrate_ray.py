@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from guardband.cli.calibrate_steps import calibrate_rule, read_bands
 from guardband.cli.console import Speaker
 from guardband.data.damage import UnreadableError
-from guardband.data.disk import typed
+from guardband.data.typed_columns import typed
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 def training_groups(path: str, groups: list[str], speaker: Speaker) -> pa.Table:
     """Return the columns that make groups, of the rows that trained the model."""
-    from guardband.data.disk import read_whole
     from guardband.data.several import open_tables, paths_in
+    from guardband.data.whole_table import read_whole
 
     disk = open_tables(paths_in([path]), None)
     for name in groups:

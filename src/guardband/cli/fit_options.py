@@ -125,15 +125,6 @@ RiskLimit = Annotated[
         rich_help_panel=PROMISE,
     ),
 ]
-RiskCap = Annotated[
-    float | None,
-    typer.Option(
-        "--risk-cap",
-        metavar="NUMBER",
-        help="With --risk: the most that the distance of a single value counts.",
-        rich_help_panel=PROMISE,
-    ),
-]
 Distribution = Annotated[
     bool,
     typer.Option(

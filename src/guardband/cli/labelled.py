@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guardband.cli.console import Speaker
-from guardband.data.disk import DiskTable, read_whole
+from guardband.data.disk import DiskTable
 from guardband.data.entities import Entities, entities_of_columns
 from guardband.data.kinds import Kind, column_of, doubt_on, kind_of_type
 from guardband.data.row_numbers import rows_known_as
 from guardband.data.table import read_table
 from guardband.data.text_cells import CellError
+from guardband.data.whole_table import read_whole
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -10,6 +10,7 @@ import typer
 from guardband.cli.console import Speaker
 from guardband.cli.exit_codes import BROKEN, DONE
 from guardband.cli.help import DATA, OUTPUT, PROMISE
+from guardband.cli.judging_options import BelongingTogether, TrueValues
 from guardband.cli.options import TABLES, Device, Json, ModelPath, Quiet, SheetName, Trusted
 from guardband.cli.paths import files_of_model, need_model_first, need_writable, page_of_state
 from guardband.cli.ray_options import OnRay, need_ray
@@ -34,17 +35,7 @@ def monitor(
             rich_help_panel=OUTPUT,
         ),
     ],
-    target: Annotated[
-        str | None,
-        typer.Option(
-            "--target",
-            "-t",
-            metavar="COL",
-            help="Column of the true values.",
-            show_default="the column that the model predicts",
-            rich_help_panel=DATA,
-        ),
-    ] = None,
+    target: TrueValues = None,
     key: Annotated[
         str | None,
         typer.Option(
@@ -63,15 +54,7 @@ def monitor(
             rich_help_panel=DATA,
         ),
     ] = None,
-    split_by: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COLS",
-            help="Columns that say which rows belong together. You need it only if the model got a function as "
-            "split_by in Python.",
-            rich_help_panel=DATA,
-        ),
-    ] = None,
+    split_by: BelongingTogether = None,
     trusted: Trusted = None,
     sheet: SheetName = None,
     significance: Annotated[

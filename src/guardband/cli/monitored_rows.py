@@ -14,10 +14,11 @@ from guardband.cli.labelled import need_time, target_numbers
 from guardband.cli.model_columns import ModelColumns
 from guardband.cli.options import columns_in, need_column, need_roles
 from guardband.cli.stream import Inputs
-from guardband.data.disk import DiskTable, read_whole
+from guardband.data.disk import DiskTable
 from guardband.data.entities import Entities, entities_of_columns
 from guardband.data.row_numbers import rows_known_as
 from guardband.data.table import read_table
+from guardband.data.whole_table import read_whole
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from guardband.cli.help import DATA, OUTPUT, TRAINING
+from guardband.cli.help import DATA, OUTPUT, PROMISE, TRAINING
 from guardband.words import listed
 
 if TYPE_CHECKING:
@@ -72,6 +72,15 @@ Unit = Annotated[
         metavar="UNIT",
         help="Unit of the target on the page, such as EUR, or of several targets: EUR,days.",
         rich_help_panel=OUTPUT,
+    ),
+]
+RiskCap = Annotated[
+    float | None,
+    typer.Option(
+        "--risk-cap",
+        metavar="NUMBER",
+        help="With --risk: the most that the distance of a single value counts.",
+        rich_help_panel=PROMISE,
     ),
 ]
 TABLES = (

@@ -11,9 +11,9 @@ import typer
 from guardband.cli.bars import bars, has_blocks
 from guardband.cli.console import Speaker, table
 from guardband.cli.help import DATA, PROMISE, TRAINING
-from guardband.cli.options import Json, Quiet, tails_in
+from guardband.cli.options import Json, Quiet, RiskCap, tails_in
 from guardband.cli.plan_crossed import crossed, tell_crossed
-from guardband.cli.plan_risk import PlannedCap, PlannedRisk, plan_risk
+from guardband.cli.plan_risk import PlannedRisk, plan_risk
 from guardband.cli.plan_tails import Tails, needed_by_tails, tell_tails
 from guardband.words import confidence_name, level_name
 
@@ -122,7 +122,7 @@ def plan(
     ] = None,
     tails: Tails = None,
     risk: PlannedRisk = None,
-    risk_cap: PlannedCap = None,
+    risk_cap: RiskCap = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:

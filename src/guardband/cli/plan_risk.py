@@ -21,15 +21,6 @@ PlannedRisk = Annotated[
         rich_help_panel=PROMISE,
     ),
 ]
-PlannedCap = Annotated[
-    float | None,
-    typer.Option(
-        "--risk-cap",
-        metavar="NUMBER",
-        help="With --risk: the most that the distance of a single value counts.",
-        rich_help_panel=PROMISE,
-    ),
-]
 
 
 def plan_risk(limit: float | None, cap: float | None, delta: float, sizes: Sequence[int], speaker: Speaker) -> bool:

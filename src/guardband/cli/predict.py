@@ -120,11 +120,11 @@ def predict(
     with speaker.doing("Starting"):
         from guardband.cli.stated_columns import StatedColumns
         from guardband.cli.stream import Inputs
-        from guardband.data.disk import LATIN
         from guardband.data.files import STANDARD
         from guardband.data.several import open_tables, paths_in
         from guardband.data.storage import is_address
         from guardband.data.table_writer import format_of
+        from guardband.data.whole_table import LATIN
 
     need_ray(ray, skip_corrupt)
     if ray is not None:

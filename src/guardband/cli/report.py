@@ -11,6 +11,7 @@ import typer
 
 from guardband.cli.console import Speaker
 from guardband.cli.help import DATA, OUTPUT
+from guardband.cli.judging_options import BelongingTogether, ShownBy, ShownOverTime, TrueValues
 from guardband.cli.options import TABLES, Author, Json, Quiet, SheetName, Title, Trusted, Unit
 from guardband.cli.paths import files_of_model, make_folder, need_no_link, need_writable
 
@@ -43,35 +44,10 @@ def report(
         Path | None,
         typer.Option(metavar="FOLDER", help="Also write the figures as SVG and PNG files.", rich_help_panel=OUTPUT),
     ] = None,
-    target: Annotated[
-        str | None,
-        typer.Option(
-            "--target",
-            "-t",
-            metavar="COL",
-            help="Column with the true values.",
-            show_default="the column that the model predicts",
-            rich_help_panel=DATA,
-        ),
-    ] = None,
-    report_by: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COL", help="Show coverage separately for each value of this column.", rich_help_panel=DATA
-        ),
-    ] = None,
-    time: Annotated[
-        str | None,
-        typer.Option(metavar="COL", help="Column with times, to show coverage over time.", rich_help_panel=DATA),
-    ] = None,
-    split_by: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COLS",
-            help="Columns that name what rows belong to, if the model was told so in Python only.",
-            rich_help_panel=DATA,
-        ),
-    ] = None,
+    target: TrueValues = None,
+    report_by: ShownBy = None,
+    time: ShownOverTime = None,
+    split_by: BelongingTogether = None,
     trusted: Trusted = None,
     sheet: SheetName = None,
     title: Title = None,

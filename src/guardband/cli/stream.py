@@ -11,10 +11,11 @@ import numpy as np
 from guardband.cli.model_columns import ModelColumns
 from guardband.cli.options import close_names
 from guardband.cli.stated_columns import NOTHING_MORE, StatedColumns
-from guardband.data.disk import DiskTable, typed
+from guardband.data.disk import DiskTable
 from guardband.data.kinds import Kind
 from guardband.data.row_numbers import rows_known_as
 from guardband.data.text_cells import as_text
+from guardband.data.typed_columns import typed
 from guardband.data.unlike import Unlike
 from guardband.words import listed
 

@@ -7,8 +7,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from guardband.data.asking import Asking, AskLargest, AskRanks, AskSpread, View, answered
+from guardband.data.asking import Asking, answered
 from guardband.data.order_statistics import middle_ranks
+from guardband.data.questions import AskLargest, AskRanks, AskSpread, View
 from guardband.data.row_numbers import Rows, known_as
 from guardband.data.table import Column
 from guardband.data.transforms import instead

@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from guardband.data.asking import AskCategories, answered
+from guardband.data.asking import answered
 from guardband.data.codes import Categories, IndexCode, NumberCode, RobustCode, TargetCode, most_frequent
 from guardband.data.encoder import Matrix, TableEncoder
+from guardband.data.questions import AskCategories
 from guardband.data.table import Column, Table
 
 Array = NDArray[np.float64]

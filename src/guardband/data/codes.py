@@ -17,9 +17,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from guardband.data.asking import PLAIN, Asking, AskMean, AskRanks, AskSpread, Several, Spread, View, answered
+from guardband.data.asking import Asking, SideBySide, answered
 from guardband.data.kinds import Kind
 from guardband.data.order_statistics import between, middle_ranks, ranks_around
+from guardband.data.questions import PLAIN, AskMean, AskRanks, AskSpread, Spread, View
 from guardband.data.table import Column, categories_from, numbers_from
 from guardband.data.tails import asks_origin_and_unit, signed_log
 from guardband.data.turns import YEAR, turned
@@ -302,7 +303,7 @@ class DateCode:
             times = yield AskSpread(View("time"))
             turns += ["time"] if times.range else []
             turns += [turn for turn, span in SPANS.items() if spread.range >= span]
-        parts = yield Several(tuple(number.asks("number", View(turn)) for turn in turns))
+        parts = yield SideBySide(tuple(number.asks("number", View(turn)) for turn in turns))
         return cls(tuple(zip(turns, parts, strict=True)))
 
     def read(self, column: Column) -> Array:

@@ -1,10 +1,10 @@
-"""Tables on disk: CSV, Parquet, Arrow, Feather and Excel, in batches or whole, by pyarrow (the extra ``tables``)."""
+"""Tables on disk: CSV, Parquet, Arrow, Feather and Excel, in batches, by pyarrow (the extra ``tables``)."""
 
 from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from functools import partial
@@ -16,13 +16,11 @@ from guardband.data.csv_file import BLOCK, Dialect, Stream, csv_blocks, sniff
 from guardband.data.damage import AGAIN, UnreadableError, need_sound, plain_batch, plain_schema, reading, unpacked_bytes
 from guardband.data.excel_file import OLD_EXCEL, read_sheet
 from guardband.data.files import STANDARD
-from guardband.data.kinds import Kind, column_of, kind_of_text, remark_on
-from guardband.data.memory import need_memory_for_bytes, need_memory_for_cells
+from guardband.data.memory import need_memory_for_bytes
 from guardband.data.packages import need_packages
 from guardband.data.parquet_file import row_groups
 from guardband.data.parquet_rows import parquet_rows
 from guardband.data.storage import Address, arrow_source, buffer_bytes, is_address
-from guardband.data.text_cells import FIRST_DAY, LAST_DAY, CellError, cells_of, is_bytes, is_latin
 from guardband.data.zip_file import ZIP, is_workbook
 
 if TYPE_CHECKING:
@@ -31,10 +29,7 @@ if TYPE_CHECKING:
 BATCH_CELLS = 1 << 21
 MOST_ROWS, FEWEST_ROWS = 1 << 15, 1 << 10
 MOST_COLUMNS = 100_000
-LATIN = "guardband reads it as Latin-1. Save the file as UTF-8 if letters look wrong."
 PARQUET, ARROW = b"PAR1", b"ARROW1"
-MOST_DAYS = 999_999_998
-UNITS_A_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 
 
 class NoRowsError(ValueError):
@@ -299,144 +294,3 @@ def unique_names(names: Sequence[str]) -> tuple[str, ...]:
             own = f"{name} ({again})"
         latest[name], unique[own] = again, None
     return tuple(unique)
-
-
-@dataclass(frozen=True)
-class ReadTable:
-    """A whole table with typed columns, and remarks on them, one sentence each."""
-
-    table: pa.Table
-    remarks: tuple[str, ...]
-
-
-def read_whole(
-    disk: DiskTable,
-    columns: Sequence[str],
-    on_batch: Callable[[int], object] = lambda done: None,
-    kinds: Mapping[str, Kind] | None = None,
-) -> ReadTable:
-    """Return some columns of a table whole, as what ``kinds`` says; of a CSV, all cells of any other column decide."""
-    table = whole_of(disk, columns, on_batch)
-    with disk.reading():
-        return _read_as(table, columns, disk, kinds or {})
-
-
-def whole_of(
-    disk: DiskTable, columns: Sequence[str], on_batch: Callable[[int], object] = lambda done: None
-) -> pa.Table:
-    """Return some columns of a table whole, as they come; what memory cannot hold is refused on the way."""
-    import pyarrow as pa
-
-    if not disk.is_text and disk.total is not None:
-        need_memory_for_cells(disk.total, len(columns), disk.label)
-    parts, size = [], 0
-    for batch, done in disk.batches(columns):
-        parts.append(batch)
-        size += unpacked_bytes(batch)
-        need_memory_for_bytes(size, disk.label, disk.packed)
-        on_batch(done)
-    with disk.reading():
-        return pa.Table.from_batches(parts)
-
-
-def _read_as(table: Any, columns: Sequence[str], disk: DiskTable, kinds: Mapping[str, Kind]) -> ReadTable:
-    import pyarrow as pa
-
-    known: dict[str, Kind | None] = {name: kinds.get(name) for name in columns}
-    if not disk.is_text and not disk.is_sheet:
-        return ReadTable(typed(table, known, disk), ())
-    latin = disk.is_text and any(is_latin(chunk) for column in table.columns for chunk in column.chunks)
-    remarks = [f"Some text of {disk.label} is not UTF-8: {LATIN}"] if latin else []
-    remarks += disk.remarks
-    made = []  # at the end they become one table: to put one in its place takes as long as there are columns
-    for name, column in zip(columns, table.columns, strict=True):
-        cells = column
-        if known[name] is None and (disk.is_text or pa.types.is_string(column.type)):
-            cells = pa.chunked_array([cells_of(chunk) for chunk in column.chunks]).combine_chunks()
-            known[name] = kind_of_text(cells, disk.decimal_comma)
-            remark = remark_on(cells, disk.decimal_comma) if known[name] == "category" else None
-            remarks += [f"{name!r} {remark}."] if remark else []
-        made.append(cells)
-    table = pa.table(made, names=list(columns))
-    return ReadTable(typed(table, known, disk), tuple(remarks))
-
-
-def typed(table: Any, kinds: Mapping[str, Kind | None], disk: DiskTable, first_row: int = 0) -> pa.Table:
-    """Return the columns named, each as what it was when the model was fitted (None: as it comes)."""
-    import pyarrow as pa
-
-    with disk.reading():
-        made = [_typed(name, table.column(name), kind, disk, first_row) for name, kind in kinds.items()]
-        return pa.table(made, names=list(kinds))
-
-
-def _typed(name: str, column: Any, kind: Kind | None, disk: DiskTable, first_row: int) -> Any:
-    import pyarrow as pa
-
-    types, own = pa.types, column.type
-    held = own.value_type if types.is_dictionary(own) else own
-    if types.is_nested(held) or types.is_interval(held) or isinstance(held, pa.BaseExtensionType):
-        raise ValueError(
-            f"The column {name!r} holds {own}, but cells must be numbers, text, dates or booleans. Split it into "
-            "columns, or remove it."
-        )
-    if types.is_float16(own):
-        return column.cast(pa.float32())
-    if types.is_temporal(held):
-        _need_moments(name, column, held, disk, first_row)
-    if types.is_date64(own):
-        column = column.cast(pa.date32())
-    if types.is_date(own) or types.is_timestamp(own):
-        if kind not in (None, "date"):
-            raise ValueError(_retyped(name, kind, "dates"))
-        return column
-    is_text = any(is_so(own) for is_so in (types.is_string, types.is_large_string, types.is_string_view))
-    if not is_text and not is_bytes(own):
-        if kind == "date" and not types.is_null(own):
-            raise ValueError(_retyped(name, kind, str(own)))
-        return column
-    if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
-    column = column.cast(pa.string() if is_text else pa.binary())
-    if kind is None:
-        return column if is_text else cells_of(column)
-    try:
-        return column_of(column, kind, disk.decimal_comma)
-    except CellError as error:
-        raise ValueError(_retyped(name, kind, f"{error.text!r} in {disk.place(first_row + error.index + 1)}")) from None
-
-
-def _need_moments(name: str, column: Any, kind: Any, disk: DiskTable, first_row: int) -> None:
-    """Raise if dates or spans are beyond what Python can say, or in a time zone that nobody knows."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    zone = kind.tz if pa.types.is_timestamp(kind) else None
-    if zone is not None:
-        try:
-            pa.lib.string_to_tzinfo(zone)
-        except (pa.ArrowException, ValueError, LookupError, OSError):
-            raise ValueError(
-                f"The column {name!r} is in the time zone {zone!r}, which is not known: write it in UTC."
-            ) from None
-    if pa.types.is_time(kind):
-        return
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(kind)
-    is_days = pa.types.is_date32(kind)
-    numbers = column.cast(pa.int32()).cast(pa.int64()) if is_days else column.cast(pa.int64())
-    day = 1 if is_days else UNITS_A_DAY["ms" if pa.types.is_date64(kind) else kind.unit]
-    low, high = (-MOST_DAYS, MOST_DAYS) if pa.types.is_duration(kind) else (FIRST_DAY, LAST_DAY)
-    aside = zone is not None  # a zone may lead into the day before or after
-    low, high = max((low + aside) * day, -(2**63)), min((high - aside + 1) * day - 1, 2**63 - 1)
-    row = pc.index(pc.or_(pc.less(numbers, low), pc.greater(numbers, high)), True).as_py()
-    if row >= 0:
-        what = "span that is too long" if pa.types.is_duration(kind) else "date outside of the years 1 to 9999"
-        raise ValueError(f"The column {name!r} has a {what} in {disk.place(first_row + row + 1)}. Correct it.")
-
-
-def _retyped(name: str, kind: Kind | None, found: str) -> str:
-    held = "categories" if kind == "category" else f"{kind}s"
-    return (
-        f"The column {name!r} held {held} when the model was fitted, found {found}. Correct it, or fit the model again."
-    )

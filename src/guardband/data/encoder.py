@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from guardband.data.asking import AskCategories, Asking, answered
+from guardband.data.asking import Asking, answered
 from guardband.data.codes import (
     MOST_ONE_HOT,
     Code,
@@ -24,6 +24,7 @@ from guardband.data.codes import (
     code_to_dict,
 )
 from guardband.data.kinds import Kind
+from guardband.data.questions import AskCategories
 from guardband.data.table import ROWS_AT_A_TIME, Table, numbers_from
 from guardband.words import rows_named
 

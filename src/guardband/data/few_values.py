@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from guardband.data.asking import AskAtMost, AskDistinct, Asking, AskRanks, AskSpread, answered
+from guardband.data.asking import Asking, answered
 from guardband.data.order_statistics import middle_ranks
+from guardband.data.questions import AskAtMost, AskDistinct, AskRanks, AskSpread
 from guardband.data.table import Column
 from guardband.exceptions import TargetWarning, warn
 

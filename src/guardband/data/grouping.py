@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guardband.bands.numbered_groups import NumberedGroups
-from guardband.data.asking import AskCategories, AskDistinct, Asking, AskRanks, AskSpread, answered
+from guardband.data.asking import Asking, answered
 from guardband.data.group_labels import columns_of_labels, numbered_labels, unnamed_columns
 from guardband.data.group_sets import MOST_GROUPS, codes_of, flags_of, sets_of
 from guardband.data.kinds import Kind
+from guardband.data.questions import AskCategories, AskDistinct, AskRanks, AskSpread
 from guardband.data.table import (
     Column,
     Table,

@@ -186,3 +186,11 @@ def column_target(y: Any, n_rows: int, may_miss: bool = False) -> Array:
         array = array[:, 0]
         warn("A column-vector y was passed when a 1d array was expected.", DataConversionWarning)
     return read_target(array, n_rows, may_miss=may_miss)
+
+
+def pair_of(data: Any, name: str) -> tuple[Any, Any]:
+    """Return rows and their true values; what is no pair is refused."""
+    if not isinstance(data, tuple | list) or len(data) != 2:
+        raise TypeError(f"{name} must be a pair (X, y) of rows and their true values, found {type(data).__name__}.")
+    X, y = data
+    return X, y

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guardband.bands.predicted import Predicted
-from guardband.data.asking import Asking, AskRanks, AskSpread, answered
+from guardband.data.asking import Asking, answered
 from guardband.data.codes import asks_center_and_scale, center_and_scale
 from guardband.data.order_statistics import middle_ranks
+from guardband.data.questions import AskRanks, AskSpread
 from guardband.data.table import Column
 from guardband.data.tails import asks_origin_and_unit, signed_exp, signed_log
 

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from guardband.data.asking import AskAtMost, AskCategories, AskDistinct, Asking, AskRanks, AskSpread, answered
+from guardband.data.asking import Asking, answered
 from guardband.data.kinds import Kind
+from guardband.data.questions import AskAtMost, AskCategories, AskDistinct, AskRanks, AskSpread
 from guardband.data.table import Column, Table
 
 Array = NDArray[np.float64]

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from guardband.data.asking import Asking, AskRanks, AskSpread, Spread, View, answered
+from guardband.data.asking import Asking, answered
 from guardband.data.order_statistics import between, middle_ranks, ranks_around
+from guardband.data.questions import AskRanks, AskSpread, Spread, View
 from guardband.data.table import Column
 
 Array = NDArray[np.float64]

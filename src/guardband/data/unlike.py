@@ -16,8 +16,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from guardband.data.asking import AskCategories, Asking, AskRanks, AskSpread, answered
+from guardband.data.asking import Asking, answered
 from guardband.data.kinds import Kind
+from guardband.data.questions import AskCategories, AskRanks, AskSpread
 from guardband.data.table import ROWS_AT_A_TIME, Column, Table, categories_from, numbers_from
 from guardband.words import number
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from guardband.data.entities import Labels
 from guardband.data.fingerprint import Prints
+from guardband.data.labelled_rows import LabelledRows
 from guardband.data.reference import Reference
 from guardband.data.repeats import RepeatRule
 
@@ -38,3 +39,18 @@ class UsedRows:
         """Whether the user said what rows belong to; otherwise it was found, if anything was."""
         known = self.training_entities is not None or self.calibration_entities is not None
         return known and self.repeat_rule is None
+
+
+def used_rows(rows: LabelledRows, training_prints: Prints) -> UsedRows:
+    """Return what is kept of calibration rows, and of the training rows that are known by their fingerprints.
+
+    Of rows that belong together, one of each entity is summarised.
+    """
+    alone, entities = rows.one_of_each_entity(), rows.entities
+    return UsedRows(
+        training_prints=training_prints,
+        calibration_prints=rows.prints,
+        reference=Reference.learn(rows.table.take(alone), rows.y[alone]),
+        calibration_entities=None if entities is None else entities.every,
+        repeat_rule=None if entities is None else entities.rule,
+    )

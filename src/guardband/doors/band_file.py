@@ -16,24 +16,25 @@ from guardband.data.used_rows import UsedRows
 from guardband.doors.band_columns import PARTS, BandColumns
 from guardband.doors.band_rows import LoadedRows
 from guardband.doors.bands import BandCalibrator
-from guardband.doors.model_checks import check_tensors
-from guardband.doors.stored_calibration import (
+from guardband.doors.calibration_file import (
     SUMMARY,
     calibration_entries,
     calibration_tensors,
     restored_calibration,
 )
+from guardband.doors.file_arguments import plain_arguments
+from guardband.doors.model_checks import check_tensors
 from guardband.doors.weighting_file import restored_weighting, weighting_entries
 
 PRINTS, LABELS = "calibration_prints", "calibration_entities"
 
 
-def described_rule(rule: BandCalibrator, arguments: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Return entries and tensors of a rule; ``arguments`` are its own, for JSON."""
+def described_rule(rule: BandCalibrator) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Return entries and tensors of a rule."""
     columns, used, split_by, grouping = rule.columns, rule.fitted_, rule.belonging.keys, rule.grouping
     entries = {
         "kind": "rule",
-        "arguments": {**arguments, "tau": None},
+        "arguments": {**plain_arguments(rule.arguments), "tau": None},
         "form": columns.form,
         "columns": list(columns.names),
         "several": list(columns.targets) or None,

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,25 +14,20 @@ from guardband.bands.intervals import Intervals
 from guardband.bands.predicted import Context, Predicted
 from guardband.bands.predicted_several import PredictedSeveral
 from guardband.calibration.calibrated import Calibrated
-from guardband.data.entities import Entities, entities_of_labels
-from guardband.data.fingerprint import fingerprints
+from guardband.data.entities import Entities
 from guardband.data.grouping import BINS, Grouping, group_names, named_columns
-from guardband.data.labelled_rows import Belonging
-from guardband.data.reference import Reference
-from guardband.data.several_targets import key_of
+from guardband.data.labelled_rows import Belonging, LabelledRows
 from guardband.data.table import Table
 from guardband.data.target import Target
-from guardband.data.used_rows import UsedRows
-from guardband.doors.band_columns import PARTS, BandColumns, brought, by_target, with_axes
+from guardband.data.used_rows import UsedRows, used_rows
+from guardband.doors.band_columns import PARTS, BandColumns
+from guardband.doors.band_options import BandOptions
+from guardband.doors.bounds_in_order import SORT
 from guardband.doors.weights import Weighting, refuse_idle, with_weights
 from guardband.words import listed
 
-if TYPE_CHECKING:
-    from guardband.audit.evidence import Evidence
-
 Array = NDArray[np.float64]
 
-SORT = 'Correct these rows, or calibrate with crossing="sort" (on the command line --crossing sort).'
 DEFAULTS = {
     "guarantee": "marginal",
     "joint": False,
@@ -50,7 +44,7 @@ DEFAULTS = {
 
 
 @dataclass(frozen=True, eq=False)
-class KnownRows:
+class GivenRows:
     """The calibration rows of a rule as they were given; ``columns`` is None if they cannot be those of a table.
 
     What is made of them takes longer than to calibrate, and waits until it is asked for.
@@ -67,16 +61,8 @@ class KnownRows:
         """Fingerprints and a summary of the rows."""
         assert self.columns is not None
         table = self.columns.table(self.columns.matrix(self.predicted))
-        key = self.y if self.y.ndim == 1 else key_of(self.y)
-        prints, together = fingerprints(table, key), self.entities
-        one_each = np.arange(len(self.y)) if together is None else together.one_row_each(key)
-        return UsedRows(
-            training_prints=prints[:0],
-            calibration_prints=prints,
-            reference=Reference.learn(table.take(one_each), self.y[one_each]),
-            calibration_entities=None if together is None else together.every,
-            repeat_rule=None if together is None else together.rule,
-        )
+        rows = LabelledRows(None, table, self.y, entities=self.entities)
+        return used_rows(rows, rows.prints[:0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,32 +74,40 @@ class LoadedRows:
     split_by: Sequence[str] | None = None
 
 
-class BandRows(ABC):
+@dataclass(frozen=True, eq=False)
+class FittedBands:
+    """What ``fit`` of a ``BandCalibrator`` found: the calibrated rule, and what is known of its rows.
+
+    A prediction has as many ``candidates`` as those of ``fit``.
+    """
+
+    calibrated: Calibrated
+    candidates: int
+    rows: GivenRows | LoadedRows
+    grouping: Grouping | None = None
+    weighting: Weighting | None = None
+
+
+class BandRows:
     """How a rule reads the columns of a table, and what is known of its calibration rows."""
 
     python_only = False
-    arguments: Mapping[str, Any]
-    _known: KnownRows | LoadedRows | None
-    _grouping: Grouping | None
-    _weighting: Weighting | None
+    arguments: dict[str, Any]
+    _options: BandOptions
+    _fitted: FittedBands | None
 
     @property
-    @abstractmethod
-    def calibration_(self) -> Calibrated:
-        """The calibrated rule."""
+    def _found(self) -> FittedBands:
+        if self._fitted is None:
+            from sklearn.exceptions import NotFittedError  # loading scikit-learn takes as long as loading torch
 
-    @abstractmethod
-    def _as_fitted(self, predicted: Predicted) -> Predicted:
-        """Return a prediction with as many candidates as fit was given; others are refused."""
-
-    @abstractmethod
-    def _ordered(self, predicted: Predicted, first_row: int = 0, hint: str = SORT) -> Predicted:
-        """Return the candidates in the order that the rule expects; bounds that cross are refused or sorted."""
+            raise NotFittedError("This BandCalibrator is not calibrated yet: call fit first.")
+        return self._fitted
 
     @property
     def columns(self) -> BandColumns:
         """The columns of a table that hold the predictions."""
-        columns = self._rows.columns
+        columns = self._found.rows.columns
         if columns is None:
             raise ValueError(
                 "A rule for predictions of a kind of your own cannot be saved or audited. Audit its intervals by "
@@ -125,17 +119,17 @@ class BandRows(ABC):
     def fitted_(self) -> UsedRows:
         """What is known of the calibration rows."""
         assert self.columns is not None
-        return self._rows.used
+        return self._found.rows.used
 
     @property
     def grouping(self) -> Grouping | None:
         """The groups that have a promise of their own, if there are any."""
-        return self._grouping
+        return None if self._fitted is None else self._fitted.grouping
 
     @property
     def weighting(self) -> Weighting | None:
         """Where the weights of rows come from, if they have any."""
-        return self._weighting
+        return None if self._fitted is None else self._fitted.weighting
 
     @property
     def target_(self) -> Target:
@@ -145,7 +139,7 @@ class BandRows(ABC):
     @property
     def belonging(self) -> Belonging:
         """How the rule knows which rows belong together; it does not search, as other rows may have equal bounds."""
-        rule, split_by = self.fitted_.repeat_rule, self._rows.split_by
+        rule, split_by = self.fitted_.repeat_rule, self._found.rows.split_by
         return Belonging(split_by or (None if rule is not None else ()), rule)
 
     def made_by(self) -> list[tuple[str, str]]:
@@ -175,13 +169,28 @@ class BandRows(ABC):
         weights : array of shape (n,), default None
             The weight of each row, if the rule needs them and no column holds them.
         """
-        table, groups = self.columns.table(self.columns.numbers_in(X)), self._grouping
-        context, weighting = Context(), self._weighting
+        table, groups = self.columns.table(self.columns.numbers_in(X)), self.grouping
+        context, weighting = Context(), self.weighting
         if groups is not None and groups.by is not None:
             context = replace(context, group=groups.of(named_columns(X, group_names(groups.by))))
         if weights is not None or (weighting is not None and weighting.column is not None):
             context = self._weighed(context, X, table.n_rows, weights)
         return replace(table, context=context)
+
+    def read_labelled(self, X: Any) -> tuple[Predicted, Context, Table]:
+        """Return the predictions in another table, the groups of its rows, and the rows as the rule knows them.
+
+        Parameters
+        ----------
+        X : table
+            Some rows, with the columns of predictions and of groups.
+        """
+        columns = self.columns
+        matrix, codes = columns.numbers_in(X), None
+        if self.grouping is not None:
+            codes = self.grouping.of(named_columns(X, self.grouping.column_names))
+        predicted = self._options.ordered(columns.predicted(matrix), 0, SORT)
+        return predicted, Context(group=codes), columns.table(matrix)
 
     def outputs(self, X: Any, table: Table) -> tuple[Predicted, NDArray[np.float32]]:
         """Return the predictions in a table, and the rows as numbers: the point, and how wide the bounds are.
@@ -212,25 +221,26 @@ class BandRows(ABC):
         calibrated : object, default None
             The rule at other levels than the calibrator's own.
         """
-        calibrated = calibrated or self.calibration_
+        calibrated = calibrated or self._found.calibrated
         predicted = self._read(np.stack([column.values for column in table.columns], axis=1))
         return calibrated.intervals(calibrated.ends(predicted, table.context), input_names=table.names)
 
     def _read(self, matrix: Array) -> Predicted:
-        return self._ordered(self.columns.predicted(matrix), 0, SORT)
+        return self._options.ordered(self.columns.predicted(matrix), 0, SORT)
 
-    @property
-    def _rows(self) -> KnownRows | LoadedRows:
-        self.calibration_  # noqa: B018 - which says so if there is none
-        assert self._known is not None
-        return self._known
+    def _as_fitted(self, predicted: Predicted) -> Predicted:
+        """Return a prediction with as many candidates as fit was given; others are refused."""
+        expected = self._found.candidates
+        if predicted.candidates != expected:
+            raise ValueError(f"Expected {expected} band(s), as fit was given, found {predicted.candidates}.")
+        return predicted
 
     def _weighed(self, context: Context, X: Any, n: int, weights: Any) -> Context:
         """Return what is known of n new rows, with their weights if the rule needs them."""
-        if self._weighting is None:
+        if self.weighting is None:
             refuse_idle(weights)
             return context
-        return with_weights(context, self._weighting.of_new(X, n, weights, self.calibration_.rule))
+        return with_weights(context, self.weighting.of_new(X, n, weights, self._found.calibrated.rule))
 
     def _known_of(
         self, groups: Any, n: int, context: Context | None = None, weights: Any = None, *, are_counted: bool = False
@@ -239,7 +249,7 @@ class BandRows(ABC):
 
         If the rows of each group ``are_counted`` later, as an audit does, groups are never said by sets.
         """
-        own, grouping = context or Context(), self._grouping
+        own, grouping = context or Context(), self.grouping
         own = self._weighed(own, None, n, weights)
         if grouping is None:
             if groups is not None:
@@ -251,39 +261,3 @@ class BandRows(ABC):
                 "belong to. Pass groups=, as you did to fit."
             )
         return replace(own, group=(grouping.of_labels if are_counted else grouping.of_new_labels)(groups, n))
-
-    def _evidence(
-        self,
-        lower: Any,
-        point: Any,
-        upper: Any,
-        y: Any,
-        *,
-        entities: Any,
-        groups: Any = None,
-        weights: Any = None,
-        **sides: Any,
-    ) -> Evidence:
-        """Return predictions as rows for an audit."""
-        from guardband.audit.evidence import Evidence
-
-        form, predicted = brought(lower, point, upper, self.arguments["side"])
-        predicted = by_target(predicted) if self.columns.targets else predicted
-        if form != self.columns.form:
-            needed = ", ".join(PARTS[self.columns.form])
-            raise ValueError(f"Bring {needed}, as fit was given, found {', '.join(PARTS[form])}.")
-        matrix = self.columns.matrix(self._as_fitted(with_axes(predicted)))
-        if entities is not None:
-            entities = entities_of_labels(entities, len(matrix))
-        elif self.fitted_.calibration_entities is not None and self.fitted_.repeat_rule is None:
-            raise ValueError(
-                "The promise of this rule is for new entities, and these rows do not say what they belong to. Pass "
-                "entities=, as you did to fit."
-            )
-        context = self._known_of(groups, len(matrix), weights=weights, are_counted=True)
-        if self.columns.targets:
-            from guardband.audit.several import SeveralEvidence
-
-            several: Any = SeveralEvidence.of(self, matrix, y, entities=entities, **sides)
-            return several  # type: ignore[no-any-return]
-        return Evidence.of(self, matrix, y, entities=entities, context=context, **sides)

@@ -2,56 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from os import PathLike
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from guardband.bands.certificate import Certificate
 from guardband.bands.intervals import Intervals
 from guardband.bands.levels import Level
 from guardband.bands.pav_promise import PavRule
-from guardband.bands.predicted import Context, Predicted, PredictedInterval
-from guardband.bands.predicted_several import PredictedSeveral
+from guardband.bands.predicted import Context, Predicted
 from guardband.bands.promise import Side
 from guardband.bands.risk import Risk
-from guardband.calibration.calibrated import Block, Calibrated, OnInsufficient
-from guardband.calibration.cross import BROUGHT, FEWEST_FOLDS, CalibrationKind, check_kind, crossed, refusal
+from guardband.calibration.calibrated import Calibrated, OnInsufficient
+from guardband.calibration.cross import CalibrationKind, crossed
 from guardband.calibration.pav import Average
 from guardband.calibration.rule import Rule
-from guardband.data.entities import Entities, Labels, entities_of_labels
+from guardband.data.entities import Labels
 from guardband.data.fingerprint import Prints
-from guardband.data.group_labels import columns_of_labels, different_labels
-from guardband.data.grouping import BINS, Codes, Grouping, SmallGroups, group_names, named_columns
-from guardband.data.row_numbers import known_as
-from guardband.data.table import Table
-from guardband.data.target import read_target
-from guardband.doors.band_columns import KINDS, BandColumns, Form, brought, by_target, with_axes
-from guardband.doors.band_rows import SORT, BandRows, KnownRows, LoadedRows
-from guardband.doors.fold_labels import fold_numbers, refuse_folds
-from guardband.doors.groups import GroupOptions, grouped
-from guardband.doors.several_bands import known_rows, labelled_rows
-from guardband.doors.weights import Weighting, refuse_entities, weighted
-from guardband.learning.several import Targets, check_targets, several_rule
-from guardband.methods.method import Guarantee, Method, Request
-from guardband.methods.registry import method_named
-from guardband.words import rows_named
-
-if TYPE_CHECKING:
-    from guardband.audit.audit import Audit
-
-Array = NDArray[np.float64]
-
-ROWS_AT_A_TIME = 2**15
-SWAP = 'Swap the arguments, or pass crossing="sort".'
+from guardband.data.grouping import BINS, Grouping, SmallGroups
+from guardband.doors.band_columns import KINDS, BandColumns, brought, by_target, with_axes
+from guardband.doors.band_options import BandOptions
+from guardband.doors.band_rows import FittedBands, LoadedRows
+from guardband.doors.bounds_in_order import Crossing
+from guardband.doors.fit_bands import fit_arrays, fit_columns
+from guardband.doors.judged_bands import JudgedBands
+from guardband.doors.weights import Weighting
+from guardband.learning.several import Targets
+from guardband.methods.method import Guarantee, Method
 
 
-class BandCalibrator(BandRows):
+class BandCalibrator(JudgedBands):
     """Turns predictions of any model into intervals with a guarantee.
 
     ``fit`` takes predictions of calibration rows with their true values, and ``transform`` new predictions. A
@@ -117,6 +100,7 @@ class BandCalibrator(BandRows):
 
     Examples
     --------
+    >>> import numpy as np
     >>> rule = BandCalibrator("conf-nn", confidence_level=0.9)
     >>> rng = np.random.default_rng(0)
     >>> held_out = rng.standard_normal(999)
@@ -143,7 +127,7 @@ class BandCalibrator(BandRows):
         rule: PavRule | None = None,
         average: Average | None = None,
         on_insufficient: OnInsufficient = "inf",
-        crossing: Literal["raise", "sort"] = "raise",
+        crossing: Crossing = "raise",
         calibration: CalibrationKind = "split",
         small_groups: SmallGroups = "inf",
         missing_groups: bool = False,
@@ -151,9 +135,8 @@ class BandCalibrator(BandRows):
         targets: Targets | None = None,
         scales: Sequence[float] | None = None,
     ) -> None:
-        if crossing not in ("raise", "sort"):
-            raise ValueError(f"crossing must be 'raise' or 'sort', found {crossing!r}.")
-        options = {
+        self.arguments = {
+            "method": method,
             "confidence_level": confidence_level,
             "alpha": alpha,
             "guarantee": guarantee,
@@ -166,28 +149,17 @@ class BandCalibrator(BandRows):
             "rule": rule,
             "average": average,
             "on_insufficient": on_insufficient,
+            "crossing": crossing,
+            "calibration": calibration,
+            "small_groups": small_groups,
+            "missing_groups": missing_groups,
+            "group_bins": group_bins,
+            "targets": targets,
+            "scales": scales,
         }
-        self._request = Request.of(**options)
-        self._method = method_named(method)
-        self._method.check(self._request)
-        self._rule = self._method.rule(self._request)
-        check_kind(calibration)
-        if calibration != "split":
-            crossed(self._rule, calibration, FEWEST_FOLDS)  # refuses what cannot be
-            if targets is not None:
-                raise ValueError(refusal(calibration, "several targets"))
-        check_targets(targets, self._request, self._method)
-        if scales is not None and targets != "joint":
-            raise ValueError('scales are for targets="joint". Remove scales, or set targets="joint".')
-        self._targets, self._scales = targets, None if scales is None else tuple(map(float, scales))
-        self._crossing, self._calibration = crossing, calibration
-        how = {"small_groups": small_groups, "missing_groups": missing_groups, "group_bins": group_bins}
-        self._group_options, self._grouping, self._weighting = GroupOptions.of(how), None, None
-        self.arguments = {"method": self._method, **options, "crossing": crossing, "calibration": calibration, **how}
-        self.arguments |= {"targets": targets, "scales": self._scales}
-        self._calibrated: Calibrated | None = None
-        self._candidates = 0
-        self._known: KnownRows | LoadedRows | None = None
+        self._options = BandOptions.of(self.arguments)
+        self.arguments |= {"method": self._options.method, "scales": self._options.scales}
+        self._fitted: FittedBands | None = None
 
     def fit(
         self,
@@ -237,17 +209,22 @@ class BandCalibrator(BandRows):
         max_weight : float, default None
             A bound on the weight of any row. ``guarantee="pac"`` needs it, and new rows then need no weights.
         """
-        form, predicted = brought(lower, point, upper, self._request.side)
-        if self._calibration != "split":
-            idle = {"training_groups": training_groups, "weights": weights, "max_weight": max_weight}
-            self._refuse_idle(entities=entities, groups=groups, context=context, **idle)
-            return self._fit_crossed(form, with_axes(predicted), y, folds)
-        refuse_folds(folds)
-        predicted = predicted if self._targets is None else by_target(predicted)
-        found = self._learn_groups(groups, training_groups, len(predicted))
-        weighting = Weighting.of(weights, max_weight)
-        context = self._with_weights(context, weighting, None, weights, len(with_axes(predicted)))
-        return self._fit(form, with_axes(predicted), y, context, entities, found, weighting=weighting)
+        form, predicted = brought(lower, point, upper, self._options.request.side)
+        predicted = predicted if self._options.targets is None else by_target(predicted)
+        self._fitted = fit_arrays(
+            self._options,
+            form,
+            with_axes(predicted),
+            y,
+            context=context,
+            entities=entities,
+            folds=folds,
+            groups=groups,
+            training_groups=training_groups,
+            weights=weights,
+            max_weight=max_weight,
+        )
+        return self
 
     def fit_predicted(
         self,
@@ -286,16 +263,20 @@ class BandCalibrator(BandRows):
         max_weight : float, default None
             A bound on the weight of any row, as for ``fit``.
         """
-        axes = with_axes(predicted)
-        if self._calibration != "split":
-            idle = {"training_groups": training_groups, "weights": weights, "max_weight": max_weight}
-            self._refuse_idle(entities=entities, groups=groups, context=context, **idle)
-            return self._fit_crossed(KINDS.get(type(predicted)), axes, y, folds)
-        refuse_folds(folds)
-        found = self._learn_groups(groups, training_groups, len(axes))
-        weighting = Weighting.of(weights, max_weight)
-        context = self._with_weights(context, weighting, None, weights, len(axes))
-        return self._fit(KINDS.get(type(predicted)), axes, y, context, entities, found, weighting=weighting)
+        self._fitted = fit_arrays(
+            self._options,
+            KINDS.get(type(predicted)),
+            with_axes(predicted),
+            y,
+            context=context,
+            entities=entities,
+            folds=folds,
+            groups=groups,
+            training_groups=training_groups,
+            weights=weights,
+            max_weight=max_weight,
+        )
+        return self
 
     def fit_table(
         self,
@@ -335,22 +316,19 @@ class BandCalibrator(BandRows):
         max_weight : float, default None
             A bound on the weight of any row. ``guarantee="pac"`` needs it.
         """
-        if self._calibration != "split":
-            raise ValueError(refusal(self._calibration, "a table of predictions, which has no folds"))
-        matrix, found = columns.numbers_in(X), None
-        if isinstance(groups, Grouping):
-            found = groups, groups.of(named_columns(X, groups.column_names))
-        elif groups is not None:
-            names, first = group_names(groups), X if training is None else training
-            own = named_columns(first, names)
-            learnt = self._group_options.learn(
-                self._rule, own, tuple(names), len(matrix), are_training_rows=training is not None
-            )
-            found = learnt, learnt.of(named_columns(X, names))
-        weighting = Weighting.of(weights, max_weight)
-        context = self._with_weights(None, weighting, X, weights, len(matrix))
-        predicted = columns.predicted(matrix)
-        return self._fit(columns.form, predicted, y, context, entities, found, columns, split_by, weighting)
+        self._fitted = fit_columns(
+            self._options,
+            X,
+            y,
+            columns,
+            entities=entities,
+            split_by=split_by,
+            groups=groups,
+            training=training,
+            weights=weights,
+            max_weight=max_weight,
+        )
+        return self
 
     def transform(
         self,
@@ -386,8 +364,8 @@ class BandCalibrator(BandRows):
         weights : array of shape (n,), default None
             The weight of each row, if ``fit`` was given weights and the guarantee is "marginal".
         """
-        predicted = brought(lower, point, upper, self._request.side)[1]
-        predicted = predicted if self._targets is None else by_target(predicted)
+        predicted = brought(lower, point, upper, self._options.request.side)[1]
+        predicted = predicted if self._options.targets is None else by_target(predicted)
         levels = {"confidence_level": confidence_level, "alpha": alpha}
         return self.transform_predicted(predicted, **levels, context=context, groups=groups, weights=weights)
 
@@ -421,113 +399,7 @@ class BandCalibrator(BandRows):
         calibrated = self.calibration_.at(confidence_level, alpha)
         predicted = self._as_fitted(with_axes(predicted))
         known = self._known_of(groups, len(predicted), context, weights)
-        return calibrated.intervals(calibrated.ends(self._ordered(predicted), known))
-
-    def audit(
-        self,
-        lower: ArrayLike | None,
-        point: ArrayLike | None,
-        upper: ArrayLike | None,
-        y: ArrayLike,
-        *,
-        group: Any = None,
-        time: Any = None,
-        entities: Any = None,
-        groups: Any = None,
-        weights: ArrayLike | None = None,
-        significance: float = 0.01,
-    ) -> Audit:
-        """Return what new predictions with known true values say of the promise.
-
-        Parameters
-        ----------
-        lower : array of shape (n,) or (K, n), or None
-            The lower bounds of test rows, as ``fit`` takes them. Test rows did not calibrate the rule.
-        point : array of shape (n,) or (K, n), or None
-            Their predictions.
-        upper : array of shape (n,) or (K, n), or None
-            Their upper bounds.
-        y : array of shape (n,)
-            Their true values.
-        group : array of shape (n,), default None
-            Coverage is shown for each of these values.
-        time : array of shape (n,), default None
-            Rows are put in this order to show coverage over time.
-        entities : array of shape (n,), default None
-            What each row belongs to, if ``fit`` was told so.
-        groups : array of shape (n,) or (n, J), default None
-            The group of each row that has a promise of its own, if ``fit`` was given groups.
-        weights : array of shape (n,), default None
-            The weight of each row, if ``fit`` was given weights and the guarantee is "marginal".
-        significance : float, default 0.01
-            How often rows that keep the promise may be called broken.
-        """
-        from guardband.audit.several import audit_of
-
-        sides = {"group": group, "time": time, "entities": entities, "groups": groups, "weights": weights}
-        return audit_of(self._evidence(lower, point, upper, y, **sides), significance)
-
-    def report(
-        self,
-        path: str | PathLike[str],
-        lower: ArrayLike | None = None,
-        point: ArrayLike | None = None,
-        upper: ArrayLike | None = None,
-        y: ArrayLike | None = None,
-        *,
-        group: Any = None,
-        time: Any = None,
-        entities: Any = None,
-        groups: Any = None,
-        weights: ArrayLike | None = None,
-        significance: float = 0.01,
-        title: str = "",
-        author: str = "",
-        unit: str = "",
-    ) -> Path:
-        """Write the page of the rule and return its path; with predictions and true values it shows their audit.
-
-        Parameters
-        ----------
-        path : str or path
-            The HTML file to write.
-        lower : array of shape (n,) or (K, n), default None
-            The lower bounds of test rows, as ``fit`` takes them. Without test rows the page shows the promise
-            alone.
-        point : array of shape (n,) or (K, n), default None
-            Their predictions.
-        upper : array of shape (n,) or (K, n), default None
-            Their upper bounds.
-        y : array of shape (n,), default None
-            Their true values.
-        group : array of shape (n,), default None
-            A group for each row. Coverage is shown for each group.
-        time : array of shape (n,), default None
-            The time of each row, to look for changes over time.
-        entities : array of shape (n,), default None
-            What each row belongs to, if you gave ``entities`` to ``fit``.
-        groups : array of shape (n,) or (n, J), default None
-            The group of each row that has a promise of its own, if you gave ``groups`` to ``fit``.
-        weights : array of shape (n,), default None
-            The weight of each row, if you gave ``weights`` to ``fit`` and the guarantee is "marginal".
-        significance : float, default 0.01
-            How often a model that keeps its promise may be called broken. Lower it if a false alarm is expensive.
-        title : str, default ""
-            The heading of the page. Without one, the page names the confidence level and the target.
-        author : str, default ""
-            Who made the page. It stands beside the date.
-        unit : str, default ""
-            The unit of the target, such as "EUR". It stands behind predictions, interval ends and widths.
-        """
-        from guardband.report.document import document
-        from guardband.report.heading import Heading
-        from guardband.report.page import write_report
-
-        evidence = None
-        if y is not None or not lower is point is upper is None:
-            sides = {"group": group, "time": time, "entities": entities, "groups": groups, "weights": weights}
-            evidence = self._evidence(lower, point, upper, y, **sides)
-        return write_report(document(self, evidence, significance, Heading(title, author, unit)), Path(path))
+        return calibrated.intervals(calibrated.ends(self._options.ordered(predicted), known))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the rule to one file; ``gb.load(path)`` and the command line read it.
@@ -569,13 +441,12 @@ class BandCalibrator(BandRows):
             Where the weights of rows come from.
         """
         made = cls(**arguments)
-        made._ordered(like)  # which refuses another number of candidates than the method takes
-        one = made._several(known.columns.targets) if known.columns.targets else made._rule
-        rule = weighted(grouped(one, grouping), weighting)
-        if made._calibration != "split":
-            rule = crossed(rule, made._calibration, like.candidates)
-        made._calibrated, made._candidates = calibrate(rule), like.candidates
-        made._known, made._grouping, made._weighting = known, grouping, weighting
+        options = made._options
+        options.ordered(like)  # which refuses another number of candidates than the method takes
+        rule = options.rule_for(known.columns.targets, grouping, weighting)
+        if options.calibration != "split":
+            rule = crossed(rule, options.calibration, like.candidates)
+        made._fitted = FittedBands(calibrate(rule), like.candidates, known, grouping, weighting)
         return made
 
     def weighed_by(self, weighting: Weighting | None) -> BandCalibrator:
@@ -588,8 +459,8 @@ class BandCalibrator(BandRows):
         weighting : Weighting or None
             Where the weights of rows come from, None if all count alike.
         """
-        one = self._rule if self._targets is None else self._several(self.columns.targets)
-        return self.calibrates_by(weighted(grouped(one, self._grouping), weighting), weighting)
+        rule = self._options.rule_for(self.columns.targets, self.grouping, weighting)
+        return self.calibrates_by(rule, weighting)
 
     def calibrates_by(self, rule: Rule, weighting: Weighting | None) -> BandCalibrator:
         """Return the same with another rule. It is to be calibrated again.
@@ -601,24 +472,7 @@ class BandCalibrator(BandRows):
         weighting : Weighting or None
             Where the weights of rows come from, None if all count alike.
         """
-        out = copy(self)
-        out._calibrated, out._weighting = replace(self.calibration_, rule=rule), weighting
-        return out
-
-    def read_labelled(self, X: Any) -> tuple[Predicted, Context, Table]:
-        """Return the predictions in another table, the groups of its rows, and the rows as the rule knows them.
-
-        Parameters
-        ----------
-        X : table
-            Some rows, with the columns of predictions and of groups.
-        """
-        columns = self.columns
-        matrix, codes = columns.numbers_in(X), None
-        if self._grouping is not None:
-            codes = self._grouping.of(named_columns(X, self._grouping.column_names))
-        predicted = self._ordered(columns.predicted(matrix), 0, SORT)
-        return predicted, _with_group(None, codes), columns.table(matrix)
+        return self._with(calibrated=replace(self.calibration_, rule=rule), weighting=weighting)
 
     def calibrated_by(
         self,
@@ -642,145 +496,15 @@ class BandCalibrator(BandRows):
         """
         repeat_rule = self.fitted_.repeat_rule if entities is not None and not split_by else None
         used = replace(self.fitted_, calibration_prints=prints, calibration_entities=entities, repeat_rule=repeat_rule)
+        return self._with(calibrated=calibrated, rows=LoadedRows(self.columns, used, split_by))
+
+    def _with(self, **changes: Any) -> BandCalibrator:
         out = copy(self)
-        out._calibrated, out._known = calibrated, LoadedRows(self.columns, used, split_by)
+        out._fitted = replace(self._found, **changes)
         return out
 
     def _repr_html_(self) -> str:
         from guardband.doors.shown import band_calibrator_html
 
-        certificate = None if self._calibrated is None else self.certificate
-        return band_calibrator_html(certificate, self._method.name, self._request)
-
-    @property
-    def certificate(self) -> Certificate:
-        """What is promised."""
-        return self.calibration_.certificate
-
-    @property
-    def calibration_(self) -> Calibrated:
-        """The calibrated rule."""
-        if self._calibrated is None:
-            from sklearn.exceptions import NotFittedError  # loading scikit-learn takes as long as loading torch
-
-            raise NotFittedError("This BandCalibrator is not calibrated yet: call fit first.")
-        return self._calibrated
-
-    def _fit(
-        self,
-        form: Form | None,
-        predicted: Predicted,
-        y: ArrayLike,
-        context: Context | None,
-        entities: Any,
-        groups: tuple[Grouping, Codes] | None,
-        columns: BandColumns | None = None,
-        split_by: Sequence[str] | None = None,
-        weighting: Weighting | None = None,
-    ) -> BandCalibrator:
-        grouping, codes = groups or (None, None)
-        rule, context = self._rule, _with_group(context, codes)
-        notes: tuple[str, ...] = ()
-        if self._targets is None:
-            response = read_target(y, len(predicted))
-        else:
-            rows, response, names, notes = known_rows(y, len(predicted), self._targets, columns)
-            predicted, context, rule = predicted.rows(rows), context.rows(rows), self._several(names)
-            entities = None if entities is None else labelled_rows(entities, rows)
-        rule = weighted(grouped(rule, grouping), weighting)
-        context.check(rule.uses, len(predicted), rule.method)
-        on_insufficient, together = self._request.on_insufficient, None
-        hint = SWAP if columns is None else SORT
-        if entities is None:
-            blocks = self._blocks(predicted, response, context, hint)
-            calibrated = Calibrated.from_blocks(rule, blocks, notes, on_insufficient)
-        else:
-            together = entities if isinstance(entities, Entities) else entities_of_labels(entities, len(response))
-            refuse_entities(together, weighting)
-            block = (self._ordered(predicted, 0, hint), response, context)
-            calibrated = Calibrated.from_entities(rule, block, together, notes, on_insufficient)
-        if form is not None and columns is None:
-            columns = BandColumns.default(form, predicted.candidates, rule.target_names)
-        self._calibrated, self._candidates = calibrated, predicted.candidates
-        self._grouping, self._weighting = grouping, weighting
-        self._known = KnownRows(columns, predicted, response, together, split_by)
-        return self
-
-    def _fit_crossed(self, form: Form | None, predicted: Predicted, y: ArrayLike, folds: Any) -> BandCalibrator:
-        """Calibrate on each row's prediction by the model of its fold; columns are those of new rows, of all models."""
-        response = read_target(y, len(predicted))
-        number, count = fold_numbers(folds, len(response), self._calibration)
-        rule = crossed(self._rule, self._calibration, count)
-        blocks = self._blocks(predicted, response, Context(fold=number), SWAP)
-        self._calibrated = Calibrated.from_blocks(rule, blocks, (BROUGHT,), self._request.on_insufficient)
-        self._candidates, self._grouping, self._weighting = count, None, None
-        columns = None if form is None else BandColumns.default(form, count)
-        every = predicted.map(lambda part: np.broadcast_to(part, (1, count, part.shape[-1])))
-        self._known = KnownRows(columns, every, response)
-        return self
-
-    def _refuse_idle(self, **given: Any) -> None:
-        for name, value in given.items():
-            if value is not None:
-                raise ValueError(refusal(self._calibration, name))
-
-    def _several(self, names: tuple[str, ...]) -> Rule:
-        """Return the rule of several targets."""
-        return several_rule(self._method, self._request, self._targets, names, self._scales or ())
-
-    def _learn_groups(self, groups: Any, training: Any, n: int) -> tuple[Grouping, Codes] | None:
-        """Return the groups that labels name, of training rows if there are any, and those of the n rows."""
-        if groups is None:
-            if training is not None:
-                raise ValueError("training_groups says nothing of the calibration rows. Pass groups= too.")
-            return None
-        first = different_labels(groups, n) if training is None else columns_of_labels(training, len(training))
-        learnt = self._group_options.learn(self._rule, first, None, n, are_training_rows=training is not None)
-        return learnt, learnt.of_labels(groups, n)
-
-    def _with_weights(
-        self, context: Context | None, weighting: Weighting | None, X: Any, weights: Any, n: int
-    ) -> Context:
-        """Return what is known of n calibration rows, with their weights."""
-        own = context or Context()
-        return own if weighting is None else replace(own, weight=weighting.of_calibration(X, n, weights))
-
-    def _blocks(self, predicted: Predicted, y: Array, context: Context, hint: str) -> Iterator[Block]:
-        """Give a part at a time, which stays in the cache: only the scores of all rows are in memory."""
-        for start in range(0, len(y), ROWS_AT_A_TIME):
-            rows = slice(start, start + ROWS_AT_A_TIME)
-            yield self._ordered(predicted.rows(rows), start, hint), y[rows], context.rows(rows)
-
-    def _ordered(self, predicted: Predicted, first_row: int = 0, hint: str = SWAP) -> Predicted:
-        """Return the candidates in the order that the rule expects."""
-        if isinstance(predicted, PredictedSeveral):
-            return PredictedSeveral(tuple(self._ordered(own, first_row, hint) for own in predicted.targets))
-        order = self._method.order(self._request, predicted.candidates if self._calibration == "split" else 1)
-        if self._calibration == "split" and order != list(range(len(order))):
-            predicted = predicted.map(lambda part: part[:, order])
-        if self._crossing == "sort" and isinstance(predicted, PredictedInterval):
-            bands = np.stack(predicted.parts)
-            return PredictedInterval(*np.where(np.isnan(bands).any(0), bands, np.sort(bands, axis=0)))
-        refuse_faults(predicted, first_row, hint)
-        return predicted
-
-    def _as_fitted(self, predicted: Predicted) -> Predicted:
-        if predicted.candidates != self._candidates:
-            raise ValueError(f"Expected {self._candidates} band(s), as fit was given, found {predicted.candidates}.")
-        return predicted
-
-
-def _with_group(context: Context | None, codes: Codes | None) -> Context:
-    context = context or Context()
-    return context if codes is None else replace(context, group=codes)
-
-
-def refuse_faults(predicted: Predicted, first_row: int = 0, hint: str | None = None) -> None:
-    """Raise if rows hold what no prediction can be: bounds that cross, or a deviation that is not positive."""
-    faults, rule = predicted.faults()
-    rows = np.flatnonzero(faults) + first_row
-    if len(rows):
-        mend = hint if hint and isinstance(predicted, PredictedInterval) else predicted.hint
-        raise ValueError(
-            f"{rule} must hold in every row, found {len(rows)} where it does not ({rows_named(known_as(rows))}). {mend}"
-        )
+        certificate = None if self._fitted is None else self.certificate
+        return band_calibrator_html(certificate, self._options.method.name, self._options.request)

@@ -16,9 +16,9 @@ from guardband.calibration.cross import CalibrationKind, check_kind
 from guardband.calibration.pav import Average
 from guardband.data.entities import SplitBy
 from guardband.data.grouping import BINS, GroupsBy, SmallGroups
+from guardband.doors.calibrate_model import calibrate_model
 from guardband.doors.crossed_model import calibrate_crossed
 from guardband.doors.fold_labels import refuse_folds
-from guardband.doors.guarded_model import calibrate_model
 from guardband.doors.model_method import INTERVAL, POINT
 from guardband.doors.network import calibrate_network
 from guardband.doors.outputs import Outputs

@@ -15,7 +15,14 @@ def fold_entries(learned: Learned | Crossed) -> list[dict[str, Any]] | None:
     if isinstance(learned, Learned):
         return None
     return [
-        {"encoder": own.encoder.to_dict(), "target": own.target.to_dict(), "in_features": own.in_features}
+        {
+            "encoder": own.encoder.to_dict(),
+            "target": own.target.to_dict(),
+            "in_features": own.in_features,
+            "hidden": list(own.architecture.hidden),
+            "dropout": own.architecture.dropout,
+            "choices": own.choices,
+        }
         for own in learned.each
     ]
 
@@ -35,7 +42,9 @@ def folds_of(
     each = entries["crossed"] or []
     if len(each) != folds or len(epochs) % folds:
         raise ValueError("it holds other folds than its arguments ask for")
-    if entries["encoder"] != each[0]["encoder"] or entries["in_features"] != each[0]["in_features"]:
+    each = [{name: entry for name, entry in own.items() if entry is not None} for own in each]
+    first = {name: entries[name] for name in each[0] if name != "target"}
+    if first != {name: entry for name, entry in each[0].items() if name != "target"}:
         raise ValueError("its first fold is not what it says of the table")
     count = len(epochs) // folds
     for i, own in enumerate(each):

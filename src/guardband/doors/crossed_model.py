@@ -12,13 +12,13 @@ from guardband.bands.predicted import Context, Predicted
 from guardband.calibration.calibrated import Calibrated
 from guardband.calibration.cross import BROUGHT, crossed, refusal
 from guardband.data.encoder import TableEncoder
-from guardband.data.labelled_rows import Belonging, LabelledRows, column_target
-from guardband.data.reference import Reference
+from guardband.data.labelled_rows import Belonging, LabelledRows, column_target, pair_of
 from guardband.data.table import is_frame, read_table, take_rows
-from guardband.data.used_rows import UsedRows
+from guardband.data.used_rows import used_rows
 from guardband.doors.cross_checks import standing_alone
 from guardband.doors.fold_labels import fold_numbers
-from guardband.doors.guarded_model import GuardedModel, ModelBands, asked, pair_of, read_model
+from guardband.doors.guarded_model import GuardedModel
+from guardband.doors.model_bands import ModelBands, asked, read_model
 from guardband.doors.predictors import Predictor, model_in_words, side_by_side
 
 
@@ -93,11 +93,7 @@ def calibrate_crossed(
     joined = type(parts[0])(*(np.concatenate(own, -1) for own in zip(*(one.parts for one in parts), strict=True)))
     block = (joined, rows.y[where], Context(fold=number[where]))
     calibrated = Calibrated.from_blocks(rule, [block], (BROUGHT,), request.on_insufficient)
-    used = UsedRows(
-        training_prints=rows.prints[:0],
-        calibration_prints=rows.prints,
-        reference=Reference.learn(rows.table, rows.y),
-    )
+    used = used_rows(rows, rows.prints[:0])
     found = {**arguments, "method": method, "outputs": outputs, "tau": request.tau, "taus": request.taus}
     return GuardedModel(
         models,

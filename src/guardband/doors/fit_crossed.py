@@ -22,19 +22,16 @@ from guardband.data.unlike import Seen
 from guardband.doors.fitted import Fitted
 from guardband.doors.progress import FitProgress
 from guardband.exceptions import DependentRowsWarning, warn
-from guardband.learning.architecture import Architecture
 from guardband.learning.category_trial import Trial
 from guardband.learning.crossed import Crossed
 from guardband.learning.dependence import Suspects
-from guardband.learning.effort import Effort
 from guardband.learning.learn import Trainer, learn
 from guardband.learning.learned import Learned
-from guardband.learning.optimisers import learn_by_better
+from guardband.learning.optimisers import Way, learn_by_better
 from guardband.learning.options import FitOptions
 from guardband.learning.training_rows import TrainingRows
 from guardband.training.deadline import NEVER, Deadline
 from guardband.training.job import Job, Progress
-from guardband.training.recipe import Recipe
 
 TUNED_OUTSIDE = "If you fitted a scaler or tuned settings on these rows, coverage may be lower than stated."
 FEWEST_ROWS = 4
@@ -111,37 +108,42 @@ def _learnt(
 ) -> list[Learned]:
     """Return what each fold's rows teach, of n in all; folds whose networks have one shape train as one fleet.
 
-    Shapes differ if a category occurs in few rows, which may all be in one fold. Folds also differ if an absurd target
-    does not train: then the networks of one fold have fewer rows.
+    Shapes differ if a category occurs in few rows, which may all be in one fold, and if Muon trains some folds and Adam
+    others. Folds also differ if an absurd target does not train: then the networks of one fold have fewer rows.
     """
     count = n - n // len(sets)  # not how many rows of a fold can train: that depends on its targets
-    long_tail = any(own.target.has_long_tail for own in sets)
-    base, steps, _ = options.training_for(count, muon=not long_tail)
-    trial = Trial(options, base, steps, progress)
-    sets = [trial.better(own, deadline.share(1 / len(sets))) for own in sets]
+    long_tails = [own.target.has_long_tail for own in sets]
+    read = []
+    for own, has_one in zip(sets, long_tails, strict=True):
+        base, steps, _ = options.training_for(count, muon=not has_one)
+        read.append(Trial(options, base, steps, progress).better(own, deadline.share(1 / len(sets))))
 
-    def learnt(base: Architecture, recipe: Recipe, effort: Effort) -> list[Learned]:
-        shapes = [(base.for_table(own.encoder), *own.x.shape) for own in sets]
+    def learnt(ways: Mapping[int, Way]) -> dict[int, Learned]:
+        shapes = {
+            i: (shape.for_table(read[i].encoder), recipe.muon, *read[i].x.shape)
+            for i, (shape, recipe, _) in ways.items()
+        }
         learned: dict[int, Learned] = {}
-        different = list(dict.fromkeys(shapes))
-        for i, shape in enumerate(different):
-            which = [j for j, own in enumerate(shapes) if own == shape]
+        different = list(dict.fromkeys(shapes.values()))
+        for done, shape in enumerate(different):
+            which = [i for i, own in shapes.items() if own == shape]
+            _, recipe, effort = ways[which[0]]
             found = learn(
-                [sets[j] for j in which],
+                [read[i] for i in which],
                 options.specs,
                 shape[0],
                 recipe,
                 effort,
                 device=options.device,
                 progress=progress,
-                deadline=deadline.share(1 / (len(different) - i)),
+                deadline=deadline.share(1 / (len(different) - done)),
                 predicted_later=n,
                 trainer=trainer,
             )
             learned |= zip(which, found, strict=True)
-        return [learned[j] for j in range(len(sets))]
+        return learned
 
-    return learn_by_better(learnt, options, count, long_tail=long_tail, limited=deadline.is_set)
+    return learn_by_better(learnt, options, count, long_tails, limited=deadline.is_set)
 
 
 def _doubts(

@@ -29,15 +29,13 @@ from guardband.doors.groups import NO_GROUPS, AnyGroups, GroupOptions, grouped, 
 from guardband.doors.progress import FitProgress
 from guardband.doors.training_set import TrainingSet
 from guardband.exceptions import DependentRowsWarning, warn
-from guardband.learning.architecture import Architecture
 from guardband.learning.category_trial import Trial
 from guardband.learning.choice import sharpest
 from guardband.learning.dependence import MOST_ERRORS, doubts_of
 from guardband.learning.distill import distill
-from guardband.learning.effort import Effort
 from guardband.learning.learn import MOST_HELD_OUT, Trainer, learn
 from guardband.learning.learned import Learned
-from guardband.learning.optimisers import learn_by_better
+from guardband.learning.optimisers import Way, learn_by_better
 from guardband.learning.options import FitOptions
 from guardband.learning.placed import learn_placement, placement_of
 from guardband.learning.several import several_rule, sharpest_for_all, with_scales
@@ -46,7 +44,6 @@ from guardband.methods.method import Method
 from guardband.progress import step
 from guardband.training.deadline import NEVER, Deadline
 from guardband.training.job import Job
-from guardband.training.recipe import Recipe
 
 MOST_TO_CHOOSE = 20_000
 """Training rows that choose a score: more would say no more."""
@@ -109,16 +106,17 @@ def _trained(
 
     ``columns`` make groups. The training rows as networks see them, which may be large, are gone afterwards.
     """
-    (d1, d2), by, keys = split, params["groups"], belonging.keys
+    (to_train, to_calibrate), by, keys = split, params["groups"], belonging.keys
     known_to_belong = belonging.split_by is not None or (given.entities is not None and given.entities.rule is None)
     with FitProgress(params["verbose"], deadline.left) as progress:
-        training = TrainingSet.of(given, d1, seed, options.architecture, target, keys, not known_to_belong)
+        training = TrainingSet.of(given, to_train, seed, options.architecture, target, keys, not known_to_belong)
         n, long_tail = training.n, training.rows.target.has_long_tail
         base, steps, _ = options.training_for(n, muon=not long_tail)
         rows = Trial(options, base, steps, progress).better(training.rows, deadline)
 
-        def learnt(shape: Architecture, recipe: Recipe, effort: Effort) -> list[Learned]:
-            return learn(
+        def learnt(ways: Mapping[int, Way]) -> dict[int, Learned]:
+            ((i, (shape, recipe, effort)),) = ways.items()
+            (own,) = learn(
                 [rows],
                 options.specs,
                 shape.for_table(rows.encoder),
@@ -127,27 +125,29 @@ def _trained(
                 device=options.device,
                 progress=progress,
                 deadline=deadline,
-                predicted_later=(1 + options.distribution) * len(d2) + _left_out_later(options, by, n, effort.copies),
+                predicted_later=(1 + options.distribution) * len(to_calibrate)
+                + _left_out_later(options, by, n, effort.copies),
                 trainer=trainer,
             )
+            return {i: own}
 
-        (learned,) = learn_by_better(learnt, options, n, long_tail=long_tail, limited=deadline.is_set)
+        (learned,) = learn_by_better(learnt, options, n, [long_tail], limited=deadline.is_set)
         rows = rows.as_new(learned.left_out)  # from here on they are only predicted
         training, together = replace(training, rows=rows), training.entities
         progress.step("Looking for rows that depend on each other")
         method, learned = _with_score(options, learned, training)
-        at_random = len(d2) > 0 and not params["split_by_time"]
+        at_random = len(to_calibrate) > 0 and not params["split_by_time"]
         doubts = _doubts(options, learned, training, given, at_random)
-        held_out = given.take(d2)
+        held_out = given.take(to_calibrate)
         rule = _rule(method, options, learned, training, options.targets)
         grouping: AnyGroups | None = None
         notes: tuple[str, ...] = (PREPARED_OUTSIDE,)
         if columns is not None:
-            named = how.learn(rule, [own.take(d1) for own in columns], by, len(d2) or None)
-            grouping, codes = named, named.of([own.take(d2) for own in columns])
+            named = how.learn(rule, [own.take(to_train) for own in columns], by, len(to_calibrate) or None)
+            grouping, codes = named, named.of([own.take(to_calibrate) for own in columns])
             held_out = held_out.known(Context(group=codes))
         elif by == AUTO:
-            grouping = _search(rule, learned, training, given, len(d2) or None, belonging)
+            grouping = _search(rule, learned, training, given, len(to_calibrate) or None, belonging)
             if grouping is None:
                 notes += (NO_GROUPS,)
             else:
@@ -171,7 +171,7 @@ def _trained(
             seen=training.seen,
             grouping=grouping,
             source=kept_source(rows.x),
-            trained_until=_last(given, d1) if params["split_by_time"] else None,
+            trained_until=_last(given, to_train) if params["split_by_time"] else None,
             placement=placement,
         )
     return fitted, held_out, notes
@@ -193,12 +193,14 @@ def _split(
     times = given.times if by_time else None
     if times is not None:
         times.need_known()
-    d1, d2 = split_rows(given.n, calibration_size, random, given.entities, times=times)
+    to_train, to_calibrate = split_rows(given.n, calibration_size, random, given.entities, times=times)
     if given.weight is not None:
-        d1 = d1[given.weight[d1] > 0]
-        if len(d1) < 2:
-            raise ValueError(f"Only {len(d1)} training rows have a positive sample_weight. At least 2 are needed.")
-    return d1, d2
+        to_train = to_train[given.weight[to_train] > 0]
+        if len(to_train) < 2:
+            raise ValueError(
+                f"Only {len(to_train)} training rows have a positive sample_weight. At least 2 are needed."
+            )
+    return to_train, to_calibrate
 
 
 def _last(given: LabelledRows, rows: Rows) -> float:
@@ -278,7 +280,8 @@ def _doubts(
     levels, alone = options.request.levels, training.alone
     of_coverage = options.request.risk is None
     every = doubts_of(training.suspects, training.rows, learned, table, training.y, levels, alone, of_coverage)
-    found = [doubt for doubt in every if at_random or doubt.kind == "cluster"]  # others chose the time of D2
+    # Of rows that were not drawn at random, the user has chosen when they came.
+    found = [doubt for doubt in every if at_random or doubt.kind == "cluster"]
     for doubt in found:
         warn(doubt.sentence, DependentRowsWarning)
     return tuple(doubt.sentence for doubt in found)

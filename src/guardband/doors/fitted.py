@@ -27,6 +27,7 @@ from guardband.data.times import Times
 from guardband.data.tree_groups import TreeGroups
 from guardband.data.unlike import Seen
 from guardband.data.used_rows import UsedRows
+from guardband.doors.calibrated_rows import calibrated_rows
 from guardband.doors.weights import Weighting, mixed_weights, refuse_entities, weighted
 from guardband.learning.crossed import Crossed
 from guardband.learning.learned import Learned
@@ -119,12 +120,7 @@ class Fitted(UsedRows):
         predicted = self.learned.predict_encoded(inputs, rule.each_copy)
         known = KnownRows(encoder, self.source, inputs, predicted, target.to_work(rows.y), rows.entities, self.seen)
         block = (predicted, known.y, rows.table.context)
-        if rows.entities is None:
-            calibrated = Calibrated.from_blocks(rule, [block], notes, on_insufficient, to_units=target.to_units)
-        else:
-            calibrated = Calibrated.from_entities(
-                rule, block, rows.entities, notes, on_insufficient, to_units=target.to_units
-            )
+        calibrated = calibrated_rows(rule, block, rows.entities, notes, on_insufficient, target.to_units)
         return replace(
             self,
             places=self._places(inputs, known, rows, notes, in_time, weighting),

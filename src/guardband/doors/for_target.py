@@ -9,6 +9,7 @@ from guardband.calibration.calibrated import Calibrated
 from guardband.calibration.group_widths import Units, same_units
 from guardband.calibration.rule import Rule
 from guardband.data.table import Table
+from guardband.doors.calibrated_rows import calibrated_rows
 from guardband.doors.weights import Weighting, refuse_entities
 from guardband.learning.shift import KnownRows, estimate_weights
 
@@ -29,11 +30,7 @@ def for_target(
     weighting = Weighting(estimate=estimate)
     refuse_entities(known.entities, weighting)
     own, block = estimate.rule(rule), (known.predicted, known.y, Context(weight=weights))
-    how = (before.notes, before.on_insufficient)
-    if known.entities is None:
-        calibrated = Calibrated.from_blocks(own, [block], *how, to_units=to_units)
-    else:
-        calibrated = Calibrated.from_entities(own, block, known.entities, *how, to_units=to_units)
+    calibrated = calibrated_rows(own, block, known.entities, before.notes, before.on_insufficient, to_units)
     return replace(calibrated, in_time=before.in_time), weighting
 
 

@@ -27,6 +27,7 @@ NOT_OF_A_METHOD = (
     "method",
     "outputs",
     "calibration",
+    "crossing",
     "groups",
     "small_groups",
     "missing_groups",
@@ -36,7 +37,7 @@ NOT_OF_A_METHOD = (
     "weights",
     "max_weight",
 )
-"""Arguments of ``calibrate`` that are not for the method."""
+"""Arguments of ``calibrate`` and of ``BandCalibrator`` that are not for the method."""
 AnyGroups = Grouping | TreeGroups
 NO_GROUPS = "No groups were found on the training rows that need a promise of their own."
 FEW_TRAINING_ROWS = 3
@@ -96,7 +97,7 @@ class GroupOptions:
 
 
 def request_of(arguments: Mapping[str, Any]) -> Request:
-    """Return what arguments of ``calibrate`` ask of a method."""
+    """Return what arguments of ``calibrate`` or of ``BandCalibrator`` ask of a method."""
     return Request.of(**{name: value for name, value in arguments.items() if name not in NOT_OF_A_METHOD})
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -14,84 +14,36 @@ from numpy.typing import NDArray
 from guardband.bands.certificate import Certificate
 from guardband.bands.intervals import Intervals
 from guardband.bands.levels import Level
-from guardband.bands.predicted import Context, OneDeviation, Predicted, PredictedInterval
+from guardband.bands.predicted import Context, Predicted
 from guardband.bands.units import Units
 from guardband.calibration.calibrated import Calibrated
 from guardband.calibration.cross import need_held_out
 from guardband.calibration.places import CalibratedPlaces
 from guardband.calibration.rule import Rule
 from guardband.data.encoder import TableEncoder
-from guardband.data.fingerprint import Prints, fingerprints
-from guardband.data.grouping import group_columns
-from guardband.data.labelled_rows import Belonging, LabelledRows, column_target
+from guardband.data.labelled_rows import Belonging
 from guardband.data.mixed_rows import Mixer, mix_rows, mixed_groups
-from guardband.data.reference import Reference
 from guardband.data.table import Table, is_frame, read_table, take_columns
 from guardband.data.target import Target
-from guardband.data.tree_groups import AUTO
-from guardband.data.unlike import Seen
 from guardband.data.used_rows import UsedRows
-from guardband.doors.bands import refuse_faults
 from guardband.doors.distributed import Distributed, need_places
 from guardband.doors.for_target import for_target
-from guardband.doors.groups import AnyGroups, GroupOptions, grouped, request_of, search_groups
+from guardband.doors.groups import AnyGroups
 from guardband.doors.judged import Judged, refuse_several
-from guardband.doors.model_method import INTERVAL, POINT, check_method, other_columns
-from guardband.doors.model_mistakes import refuse_shared_rows, refuse_swapped_bounds, warn_of_one_quantile
-from guardband.doors.model_places import model_places, placed_columns
-from guardband.doors.outputs import Declared, Outputs, declared
-from guardband.doors.predictors import BY_COLUMNS, Columns, Predictor, model_in_words, predictor_of
-from guardband.doors.residual_widths import ResidualWidths
+from guardband.doors.model_bands import ModelBands, tau_of
+from guardband.doors.model_places import placed_columns
 from guardband.doors.weights import (
     Weighting,
     mixed_weights,
-    refuse_entities,
     weighed,
-    weighted,
-    with_weights,
 )
-from guardband.learning.shift import KnownRows, kept_source
-from guardband.methods.method import Method, Request
-from guardband.methods.registry import method_named
-from guardband.nn.heads import Triple
+from guardband.learning.shift import KnownRows
 from guardband.words import rows_named
 
 if TYPE_CHECKING:
     from guardband.doors.crossed_model import FoldBands
 
 Array = NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
-class ModelBands:
-    """What a model predicts, read for a rule: bounds that cross are put in order.
-
-    ``levels`` are the quantiles that a model is asked for which predicts any.
-    """
-
-    predictor: Predictor
-    declared: Declared
-    levels: tuple[float, ...]
-
-    def predict(self, X: Any, n_rows: int) -> Predicted:
-        """Return what the model predicts for rows, as one copy."""
-        return self.read(self.predictor.columns(X, n_rows, self.levels))
-
-    def in_words(self, model: Any) -> str:
-        """Return what the model is by name."""
-        return model_in_words(model)
-
-    def read(self, columns: Columns) -> Predicted:
-        """Return what columns say."""
-        reading = self.declared.reading
-        if columns.shape[1] != reading.columns:
-            raise ValueError(other_columns(reading.columns, self.declared.what, columns.shape[1]))
-        predicted: Predicted = reading.read(columns[None, None], np)
-        if isinstance(predicted, PredictedInterval) and not isinstance(predicted, OneDeviation):
-            bands = np.stack(predicted.parts)
-            predicted = PredictedInterval(*np.where(np.isnan(bands).any(0), bands, np.sort(bands, axis=0)))
-        refuse_faults(predicted)
-        return predicted
 
 
 class GuardedModel(Distributed, Judged):
@@ -321,201 +273,3 @@ class GuardedModel(Distributed, Judged):
     def _predicted(self, X: Any, table: Table) -> Predicted:
         """Ask the model, which may find columns by their place, with those of the calibration rows in their order."""
         return self.bands.predict(X if self.names is None else take_columns(X, self.names), table.n_rows)
-
-
-def calibrate_model(
-    model: Any,
-    data: Any,
-    arguments: Mapping[str, Any],
-    *,
-    residuals: Any = None,
-    training: Any = None,
-    entities: Any = None,
-    split_by: Any = None,
-    weights: Any = None,
-    max_weight: float | None = None,
-) -> GuardedModel:
-    """Return a model calibrated on ``data``, rows and outcomes that no training has seen.
-
-    ``arguments`` are those of ``calibrate`` for the rule; the others are as there.
-    """
-    X, y = pair_of(data, "data")
-    belonging, table = Belonging(split_by), read_table(X).settled()
-    weighting = Weighting.of(weights, max_weight)
-    if weighting is not None:
-        own = weighting.of_calibration(X, table.n_rows, weights)
-        table = replace(table, context=with_weights(table.context, own))
-    rows = LabelledRows.of(X, table, y, entities=belonging.labelled(entities, table.n_rows))
-    trained, taught = _prints(training, "training"), _prints(residuals, "residuals")
-    refuse_shared_rows(rows.prints, trained, taught)
-    known: Prints = np.concatenate([rows.prints[:0], *(own for own in (trained, taught) if own is not None)])
-    rows = rows.grouped(belonging)
-    predictor = asked(model, arguments["outputs"], residuals)
-    if arguments["outputs"] is None and not isinstance(model, list | tuple):
-        warn_of_one_quantile(model, arguments["side"])
-    bands, method, request, columns, outputs = read_model(predictor, rows, arguments)
-    refuse_swapped_bounds(columns, outputs, isinstance(model, list | tuple))
-    rule, on_insufficient = method.rule(request), request.on_insufficient
-    grouping = _grouping(rule, rows, training, arguments)
-    if arguments["groups"] == AUTO:
-        grouping = _searched(rule, bands, rows, residuals, training)
-    if grouping is not None:
-        context = replace(rows.table.context, group=grouping.of_rows(rows.table, rows.X))
-        rule, rows = grouped(rule, grouping), rows.known(context)
-    refuse_entities(rows.entities, weighting)
-    plain, rule = rule, weighted(rule, weighting)
-    block = (bands.read(columns), rows.y, rows.table.context)
-    if rows.entities is None:
-        calibrated = Calibrated.from_blocks(rule, [block], on_insufficient=on_insufficient)
-    else:
-        calibrated = Calibrated.from_entities(rule, block, rows.entities, on_insufficient=on_insufficient)
-    alone = rows.one_of_each_entity()
-    labels = None if rows.entities is None else rows.entities.every
-    used = UsedRows(
-        training_prints=known,
-        calibration_prints=rows.prints,
-        reference=Reference.learn(rows.table.take(alone), rows.y[alone]),
-        calibration_entities=labels,
-        repeat_rule=None if rows.entities is None else rows.entities.rule,
-    )
-    names = rows.table.names if is_frame(X) else None
-    encoder = TableEncoder.learn(rows.table, robust=True)
-    belonging = replace(belonging, rule=used.repeat_rule)
-    found = {**arguments, "method": method, "outputs": outputs, "tau": request.tau, "taus": request.taus}
-    return GuardedModel(
-        model,
-        bands,
-        calibrated,
-        used,
-        encoder,
-        names,
-        belonging,
-        found,
-        residuals is not None,
-        arguments["outputs"],
-        grouping,
-        weighting,
-        plain,
-        _known(training, rows, block[0]),
-        None
-        if grouping is not None or weighting is not None
-        else model_places(method.name, bands, columns, tau_of(found), rows.y, rows.entities),
-    )
-
-
-def tau_of(arguments: Mapping[str, Any]) -> float:
-    """Return the level of a model's bounds: that of its arguments, or the smallest alpha."""
-    return float(arguments["tau"] or min(request_of(arguments).levels.alphas))
-
-
-def _known(training: Any, rows: LabelledRows, predicted: Predicted) -> KnownRows | None:
-    """Return what ``for_target`` needs of the rows, if the training rows are there: columns are as they say."""
-    if training is None:
-        return None
-    X, _ = pair_of(training, "training")
-    table = read_table(X, rows.table.names if is_frame(X) else None).read_as([c.kind for c in rows.table.columns])
-    encoder = TableEncoder.learn(table, robust=True)
-    source = kept_source(encoder.encode(table))
-    seen = Seen.learn(table)
-    return KnownRows(encoder, source, encoder.encode(rows.table), predicted, rows.y, rows.entities, seen)
-
-
-def _grouping(rule: Rule, rows: LabelledRows, training: Any, arguments: Mapping[str, Any]) -> AnyGroups | None:
-    """Return the groups that have a promise of their own, fixed by the training rows if they are there."""
-    by = arguments["groups"]
-    if by is None or by == AUTO:
-        return None
-    table, X = rows.table, rows.X
-    if training is not None:
-        X, _ = pair_of(training, "training")
-        table = read_table(X, rows.table.names if is_frame(X) else None).read_as([c.kind for c in rows.table.columns])
-    columns = group_columns(by, table, X)
-    return GroupOptions.of(arguments).learn(rule, columns, by, rows.n, are_training_rows=training is not None)
-
-
-def _searched(rule: Rule, bands: ModelBands, rows: LabelledRows, residuals: Any, training: Any) -> AnyGroups | None:
-    """Return groups that the model treats unequally, looked for on rows apart from the calibration rows."""
-    apart = residuals if residuals is not None else training
-    if apart is None:
-        raise ValueError(
-            'groups="auto" looks for groups on rows that are not calibration rows. Pass training=(X, y), best with '
-            "rows that did not train the model, or name the groups."
-        )
-    X, y = pair_of(apart, "training")
-    table = read_table(X, rows.table.names if is_frame(X) else None).read_as([c.kind for c in rows.table.columns])
-    predicted = bands.predict(take_columns(X, table.names) if is_frame(X) else X, table.n_rows)
-    scores = rule.scores(predicted, column_target(y, table.n_rows), Context())
-    return search_groups(rule, table, scores, rows.n)
-
-
-def asked(model: Any, outputs: Any, residuals: Any) -> Predictor:
-    """Return how to ask a model, with widths by a model of its residuals if there are rows for one."""
-    if callable(outputs):
-        raise ValueError(
-            "outputs as a function is for torch networks. Pass a function from rows to bands as the model."
-        )
-    predictor = predictor_of(model, outputs)
-    if residuals is None:
-        return predictor
-    if predictor.outputs != "point" and not predictor.by_columns:
-        raise ValueError("This model predicts more than a point, and needs no residuals. Remove residuals=...")
-    return ResidualWidths.learn(predictor, *pair_of(residuals, "residuals")).predictor
-
-
-def read_model(
-    predictor: Predictor, rows: LabelledRows, arguments: Mapping[str, Any]
-) -> tuple[ModelBands, Method, Request, Columns, Outputs]:
-    """Return how the model is read, the method, the request, its columns for the calibration rows, and their kind."""
-    request, columns, outputs = request_of(arguments), None, predictor.outputs
-    if predictor.by_columns:
-        columns = predictor.columns(rows.X, rows.n, ())
-        outputs = BY_COLUMNS.get(columns.shape[1])
-        if outputs is None:
-            raise ValueError(
-                f"The function returns {columns.shape[1]} columns, and guardband knows 1 (a point), 2 (bounds) or 3 "
-                "(bounds and a point). Return as many, or pass the levels of quantiles as outputs=[...]."
-            )
-    name = arguments["method"]
-    method = method_named((POINT if outputs == "point" else INTERVAL) if name is None else name)
-    method.check(request)
-    check_method(method, request, outputs)
-    method.check_networks(request)
-    levels: tuple[float, ...] = ()
-    if outputs is None:
-        outputs = levels = _levels_for(method, request)
-    elif isinstance(outputs, tuple) and "tau" in method.options and request.tau is None and not request.is_sided:
-        request = replace(request, tau=_nearest(outputs, request))
-    read, request = declared(outputs, method, request)
-    bands = ModelBands(predictor, read, levels)
-    columns = predictor.columns(rows.X, rows.n, levels) if columns is None else columns
-    return bands, method, request, columns, outputs
-
-
-def _levels_for(method: Method, request: Request) -> tuple[float, ...]:
-    """Return the quantiles to ask a model for that predicts any: the median, and a pair for each candidate."""
-    heads = [spec.head for spec in method.networks(request)]
-    tails = {head.tails for head in heads if isinstance(head, Triple)} or {request.shares_outside}
-    return (*sorted({low for low, _ in tails}), 0.5, *sorted({1 - high for _, high in tails}))
-
-
-def _nearest(quantiles: tuple[float, ...], request: Request) -> float:
-    """Return which pair of quantiles comes nearest to the level, by its tau."""
-    pairs = [2 * q for q in quantiles if q < 0.5 and np.isclose(1 - q, quantiles, rtol=0, atol=1e-9).any()]
-    wanted = min(request.levels.alphas)
-    return min(pairs, key=lambda tau: abs(tau - wanted), default=wanted)
-
-
-def pair_of(data: Any, name: str) -> tuple[Any, Any]:
-    """Return rows and their true values; what is no pair is refused."""
-    if not isinstance(data, tuple | list) or len(data) != 2:
-        raise TypeError(f"{name} must be a pair (X, y) of rows and their true values, found {type(data).__name__}.")
-    X, y = data
-    return X, y
-
-
-def _prints(data: Any, name: str) -> Prints | None:
-    if data is None:
-        return None
-    X, y = pair_of(data, name)
-    table = read_table(X).settled()
-    return fingerprints(table, column_target(y, table.n_rows))

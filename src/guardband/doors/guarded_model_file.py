@@ -15,9 +15,17 @@ from guardband.data.labelled_rows import Belonging
 from guardband.data.reference import Reference
 from guardband.data.repeats import RepeatRule
 from guardband.data.used_rows import UsedRows
+from guardband.doors.calibration_file import (
+    SUMMARY,
+    calibration_entries,
+    calibration_tensors,
+    restored_calibration,
+)
 from guardband.doors.crossed_model import FoldBands, fold_models
+from guardband.doors.file_arguments import plain_arguments
 from guardband.doors.groups import grouped, request_of, restored_groups
-from guardband.doors.guarded_model import GuardedModel, ModelBands, asked, tau_of
+from guardband.doors.guarded_model import GuardedModel
+from guardband.doors.model_bands import ModelBands, asked, tau_of
 from guardband.doors.model_checks import check_columns, check_tensors
 from guardband.doors.model_places import placed_columns
 from guardband.doors.model_probe import probe_of, refuse_another
@@ -26,12 +34,6 @@ from guardband.doors.places_file import PLACES, places_tensors, restored_places
 from guardband.doors.predictors import side_by_side
 from guardband.doors.several_file import restored_several
 from guardband.doors.several_models import SeveralBands, asked_of_each
-from guardband.doors.stored_calibration import (
-    SUMMARY,
-    calibration_entries,
-    calibration_tensors,
-    restored_calibration,
-)
 from guardband.doors.weighting_file import WEIGHTING, restored_weighting, weighting_entries, weighting_tensors
 from guardband.doors.weights import weighted
 from guardband.exceptions import ModelFileError
@@ -41,14 +43,14 @@ PRINTS = ("training_prints", "calibration_prints")
 LABELS = "calibration_entities"
 
 
-def described(guarded: GuardedModel, arguments: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Return entries and tensors of a calibrated model; ``arguments`` are its own, for JSON."""
+def described_model(guarded: GuardedModel) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Return entries and tensors of a calibrated model."""
     used, split_by = guarded.fitted_, guarded.belonging.split_by
     if callable(split_by):
         raise ValueError("A function as split_by cannot be saved. Calibrate with entities=..., or name columns.")
     entries = {
         "kind": "model",
-        "arguments": arguments,
+        "arguments": plain_arguments(guarded.arguments),
         "declared": guarded.declared_outputs,
         "asked_levels": list(guarded.bands.levels),
         "has_residuals": guarded.has_residuals,
@@ -70,7 +72,7 @@ def described(guarded: GuardedModel, arguments: dict[str, Any]) -> tuple[dict[st
     return entries, tensors | places_tensors(guarded.places)
 
 
-def restored(
+def restored_model(
     entries: Mapping[str, Any],
     tensors: Mapping[str, Tensor],
     arguments: Mapping[str, Any],

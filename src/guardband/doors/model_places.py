@@ -14,7 +14,7 @@ from guardband.data.entities import Entities
 from guardband.nn.reading import QuantileColumns
 
 if TYPE_CHECKING:
-    from guardband.doors.guarded_model import ModelBands
+    from guardband.doors.model_bands import ModelBands
     from guardband.doors.predictors import Columns
 
 Array = NDArray[np.float64]

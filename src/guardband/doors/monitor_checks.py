@@ -11,7 +11,7 @@ from msgspec import convert
 
 from guardband.bands.certificate import Certificate
 from guardband.doors.file_format import reason
-from guardband.doors.stored import CertificateEntries
+from guardband.doors.stored_certificate import CertificateEntries
 from guardband.exceptions import ModelFileError
 from guardband.monitor.rows import PredictedRows
 from guardband.monitor.state_checks import MOST

@@ -25,7 +25,7 @@ from guardband.calibration.rule import Rule
 from guardband.calibration.summary import Summary
 from guardband.data.fingerprint import Prints, refuse_overlap, repeats_in_words
 from guardband.data.target import read_target
-from guardband.doors.bands import refuse_faults
+from guardband.doors.bounds_in_order import refuse_faults
 from guardband.doors.groups import request_of
 from guardband.doors.network_groups import NetworkGroups, labels_of
 from guardband.doors.network_weights import weights_of

@@ -7,7 +7,7 @@ import numbers
 import re
 from collections.abc import Iterable
 from os import PathLike
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,7 +16,7 @@ from guardband.audit.evidence import scores_of
 from guardband.bands.certificate import Certificate
 from guardband.bands.intervals import Intervals
 from guardband.bands.levels import Level, Levels
-from guardband.bands.predicted import Predicted, PredictedInterval
+from guardband.bands.predicted import Predicted
 from guardband.bands.promise import Side
 from guardband.calibration.online.keys import Key, plain_keys
 from guardband.calibration.online.registry import rule_named
@@ -25,7 +25,7 @@ from guardband.calibration.online.stream import Stream, as_scored
 from guardband.data.table import as_array
 from guardband.data.target import read_target
 from guardband.doors.band_columns import brought, with_axes
-from guardband.doors.bands import SWAP, refuse_faults
+from guardband.doors.bounds_in_order import SWAP, Crossing, check_crossing_word, in_order, refuse_faults
 from guardband.doors.online_model import of_method, online_model
 from guardband.methods.method import Method
 
@@ -86,10 +86,9 @@ class OnlineCalibrator:
         side: Side | None = None,
         model: Any = None,
         window: int | None = WINDOW,
-        crossing: Literal["raise", "sort"] = "raise",
+        crossing: Crossing = "raise",
     ) -> None:
-        if crossing not in ("raise", "sort"):
-            raise ValueError(f"crossing must be 'raise' or 'sort', found {crossing!r}.")
+        check_crossing_word(crossing)
         self.rule, self._crossing = rule_named(rule), crossing
         self._model = of_method(method, side) if model is None else online_model(model)
         self.has_model = model is not None
@@ -329,11 +328,7 @@ class OnlineCalibrator:
         predicted = with_axes(brought(lower, point, upper, self.stream.side)[1])
         if predicted.candidates != 1:
             raise ValueError(f"An online rule takes one interval for each row, found {predicted.candidates}.")
-        if self._crossing == "sort" and isinstance(predicted, PredictedInterval):
-            parts = np.stack(predicted.parts)
-            predicted = PredictedInterval(*np.where(np.isnan(parts).any(0), parts, np.sort(parts, axis=0)))
-        refuse_faults(predicted, 0, SWAP)
-        return as_scored(self._model.score, predicted)
+        return as_scored(self._model.score, in_order(predicted, self._crossing, 0, SWAP))
 
     def _predicted(self, X: Any) -> tuple[Predicted, tuple[str, ...]]:
         if self._model.predict is None:

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 
 from guardband.bands.predicted_several import PredictedSeveral
-from guardband.calibration.calibrated import Calibrated
 from guardband.calibration.joint import JointConformal
 from guardband.calibration.several import SeveralRule
 from guardband.data.encoder import TableEncoder
-from guardband.data.labelled_rows import Belonging, LabelledRows
-from guardband.data.reference import Reference
+from guardband.data.labelled_rows import Belonging, LabelledRows, pair_of
 from guardband.data.table import is_frame, read_table
-from guardband.data.used_rows import UsedRows
+from guardband.data.used_rows import used_rows
+from guardband.doors.calibrated_rows import calibrated_rows
 from guardband.doors.fitted import complete_rows
-from guardband.doors.guarded_model import GuardedModel, ModelBands, asked, pair_of, read_model
+from guardband.doors.guarded_model import GuardedModel
+from guardband.doors.model_bands import ModelBands, asked, read_model
 from guardband.doors.model_mistakes import refuse_shared_rows
 from guardband.doors.outputs import Outputs
 from guardband.doors.predictors import Columns, Predictor, model_in_words, side_by_side
@@ -99,18 +99,8 @@ def calibrate_several(
         raise ValueError('scales are for targets="joint". Remove scales, or set targets="joint".')
     block = (predicted, rows.y, rows.table.context)
     on_insufficient = arguments["on_insufficient"]
-    if rows.entities is None:
-        calibrated = Calibrated.from_blocks(rule, [block], notes, on_insufficient)
-    else:
-        calibrated = Calibrated.from_entities(rule, block, rows.entities, notes, on_insufficient)
-    alone = rows.one_of_each_entity()
-    used = UsedRows(
-        training_prints=rows.prints[:0] if trained is None else trained.prints,
-        calibration_prints=rows.prints,
-        reference=Reference.learn(rows.table.take(alone), rows.y[alone]),
-        calibration_entities=None if rows.entities is None else rows.entities.every,
-        repeat_rule=None if rows.entities is None else rows.entities.rule,
-    )
+    calibrated = calibrated_rows(rule, block, rows.entities, notes, on_insufficient)
+    used = used_rows(rows, rows.prints[:0] if trained is None else trained.prints)
     found = {**arguments, "method": method, "outputs": outputs, "tau": request.tau, "taus": request.taus}
     found |= {"targets": targets, "scales": list(rule.scales) if isinstance(rule, JointConformal) else None}
     return GuardedModel(

@@ -9,11 +9,9 @@ from os import PathLike
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import _check_sample_weight, _get_feature_names, check_is_fitted, validate_data
+from sklearn.utils.validation import _get_feature_names, check_is_fitted, validate_data
 
-from guardband.bands.intervals import Intervals
 from guardband.bands.levels import Level
 from guardband.bands.pav_promise import PavRule
 from guardband.bands.promise import Side
@@ -21,54 +19,26 @@ from guardband.bands.risk import Risk
 from guardband.calibration.calibrated import OnInsufficient
 from guardband.calibration.cross import FOLDS, CalibrationKind, need_held_out
 from guardband.calibration.pav import Average
-from guardband.data.entities import SplitBy, refuse_seen
-from guardband.data.fingerprint import count_overlap, refuse_overlap
+from guardband.data.entities import SplitBy
 from guardband.data.grouping import BINS, GroupsBy, SmallGroups
-from guardband.data.labelled_rows import Belonging, LabelledRows
+from guardband.data.labelled_rows import Belonging
 from guardband.data.table import Table, read_table
-from guardband.data.times import Times
 from guardband.data.transforms import Transform
 from guardband.doors.about import settings_of
-from guardband.doors.cross_checks import HELD_OUT, check_crossing
-from guardband.doors.fit_rows import PREPARED_OUTSIDE, fit_rows, warn_of_absurd_rows
+from guardband.doors.cross_checks import HELD_OUT
+from guardband.doors.fit_table import calibrate_table, fit_table, refuse_another_promise
 from guardband.doors.for_target import for_target, with_source
 from guardband.doors.judged import refuse_several
 from guardband.doors.shown import PromiseBelowDiagram
 from guardband.doors.table_model import TableModel
-from guardband.doors.weights import Weighting, with_weights
 from guardband.learning.architecture import Builder
 from guardband.learning.learn import Trainer
-from guardband.learning.options import FitOptions
 from guardband.learning.several import Targets
 from guardband.methods.method import Guarantee, Method
 from guardband.nn.loss import Point
 from guardband.nn.ordering import Ordering
-from guardband.training.deadline import Deadline
 from guardband.training.job import Job
 from guardband.training.recipe import Epochs
-
-Array = NDArray[np.float64]
-
-PROMISED = (
-    "method",
-    "confidence_level",
-    "alpha",
-    "guarantee",
-    "delta",
-    "joint",
-    "side",
-    "tails",
-    "risk",
-    "targets",
-    "taus",
-    "rule",
-    "average",
-    "groups",
-    "small_groups",
-    "missing_groups",
-    "group_bins",
-)
-"""What fit settles of the promise."""
 
 
 class IntervalRegressor(PromiseBelowDiagram, TableModel, RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -361,23 +331,9 @@ class IntervalRegressor(PromiseBelowDiagram, TableModel, RegressorMixin, BaseEst
     ) -> IntervalRegressor:
         """Fit; the ``trainer`` says where networks are trained."""
         params = self.get_params(deep=False)
-        options, belonging = FitOptions.of(params), Belonging(self.split_by)
-        check_crossing(params, options, {"sample_weight": sample_weight, "entities": entities})
-        deadline = Deadline.after(options.effort.seconds)
-        table = read_table(X).settled()
-        validate_data(BaseEstimator(), X, skip_check_array=True)  # column names that cannot be kept are refused now
-        labels = belonging.labelled(entities, table.n_rows)
-        weight = None if sample_weight is None else _weights(sample_weight, table.n_rows)
-        times = Times.of(self.split_by_time, time, X, table.n_rows)
-        if self.split_by_time and (labels is not None or belonging.names_entities):
-            raise ValueError(
-                "split_by_time and what rows belong to (split_by, entities) exclude each other. Remove one of them."
-            )
-        several = None if self.targets is None else ()
-        given = LabelledRows.of(X, table, y, weight, labels, times, several)
-        fitted = fit_rows(given, params, options, belonging, deadline, trainer)
+        fitted, given = fit_table(params, X, y, sample_weight, entities, time, trainer)
         validate_data(self, given.X, skip_check_array=True, reset=True)
-        self.n_features_in_ = len(table.columns)
+        self.n_features_in_ = len(given.table.columns)
         self.n_iter_ = max(fitted.learned.epochs)
         self.fitted_ = fitted
         return self
@@ -405,25 +361,19 @@ class IntervalRegressor(PromiseBelowDiagram, TableModel, RegressorMixin, BaseEst
         """
         check_is_fitted(self, "fitted_")
         need_held_out(self.fitted_.rule, "calibrate on other rows")
-        for name in PROMISED:
-            if repr(getattr(self, name)) != repr(self.fitted_.params.get(name)):
-                raise ValueError(f"{name} was changed after fit, and has no effect on a fitted model. Fit again.")
-        fitted, table, weighting = self.fitted_, self._read(X), Weighting.of(weights, max_weight)
-        if weighting is not None:
-            own = weighting.of_calibration(X, table.n_rows, weights)
-            table = replace(table, context=with_weights(table.context, own))
-        by_time = self.split_by_time if isinstance(self.split_by_time, str) else False
-        times = Times.of(by_time, None, X, table.n_rows)
-        labels = self.belonging.labelled(entities, table.n_rows)
-        rows = LabelledRows.of(X, table, y, entities=labels, times=times, several=fitted.rule.target_names or None)
-        refuse_overlap(rows.prints, fitted.training_prints, by_chance=fitted.training_entities is None)
-        again = count_overlap(rows.prints, fitted.held_out_prints)
-        notes = (f"{again} of {rows.n} calibration rows were also given to fit. {PREPARED_OUTSIDE}",) if again else ()
-        rows = rows.grouped(self.belonging)
-        if rows.entities is not None and fitted.training_entities is not None:
-            refuse_seen(rows.entities, fitted.training_entities)
-        warn_of_absurd_rows(fitted.learned.target, rows, np.arange(rows.n))
-        self.fitted_ = fitted.calibrated_on(rows, self.on_insufficient, *notes, weighting=weighting)
+        params = self.get_params(deep=False)
+        refuse_another_promise(params, self.fitted_)
+        self.fitted_ = calibrate_table(
+            self.fitted_,
+            params,
+            self.belonging,
+            X,
+            self._read(X),
+            y,
+            entities=entities,
+            weights=weights,
+            max_weight=max_weight,
+        )
         return self
 
     def conformalize(
@@ -486,31 +436,6 @@ class IntervalRegressor(PromiseBelowDiagram, TableModel, RegressorMixin, BaseEst
         out.fitted_ = replace(self.fitted_, calibrated=calibrated, weighting=weighting)
         return out
 
-    # ------------------------------------------------------------------------------------ predict
-
-    def predict(self, X: Any, return_intervals: bool = False) -> Array | Intervals:
-        """Return the predictions, ``(n,)``, or ``(n, q)`` for q targets; or the ``Intervals``, for use in a pipeline.
-
-        Parameters
-        ----------
-        X : table or array of shape (n, d)
-            New rows, with the columns given to ``fit``.
-        return_intervals : bool, default False
-            Whether to return ``Intervals`` in place of predictions. Use it behind a pipeline, which has no
-            ``predict_interval``.
-        """
-        if return_intervals:
-            return self.predict_interval(X)
-        check_is_fitted(self, "fitted_")
-        table = self._read(X, to_predict=True)
-        predicted, calibrated = self.fitted_.predict(table), self.fitted_.calibrated
-        if calibrated is None or self.fitted_.weighting is not None:
-            point: Array = predicted.point[0, 0]
-        else:
-            _, point, _ = calibrated.ends(predicted, table.context)
-        point = self.fitted_.learned.target.to_units(point, point, point)[1]
-        return point
-
     def settings(self) -> list[tuple[str, str]]:
         """Return the arguments that were given, other than by default."""
         return settings_of(self.fitted_, type(self)())
@@ -567,13 +492,3 @@ class IntervalRegressor(PromiseBelowDiagram, TableModel, RegressorMixin, BaseEst
         tags.input_tags.string = not callable(self.network)
         tags.input_tags.categorical = not callable(self.network)
         return tags
-
-
-def _weights(sample_weight: Any, n_rows: int) -> Array:
-    try:
-        weight: Array = _check_sample_weight(sample_weight, np.empty((n_rows, 1)), dtype=np.float64)
-    except ValueError as error:
-        raise ValueError(str(error)) from None  # what is wrong with weights is said in scikit-learn's words
-    if (weight < 0).any():
-        raise ValueError("sample_weight must not be negative. Use 0 for rows that should not train.")
-    return weight

@@ -54,6 +54,29 @@ class TableModel(Distributed, Judged):
         if names:
             self.feature_names_in_ = np.array(names, dtype=object)
 
+    def predict(self, X: Any, return_intervals: bool = False) -> NDArray[np.float64] | Intervals:
+        """Return the predictions, ``(n,)``, or ``(n, q)`` for q targets; or the ``Intervals``, for use in a pipeline.
+
+        Parameters
+        ----------
+        X : table or array of shape (n, d)
+            New rows, with the columns given to ``fit``.
+        return_intervals : bool, default False
+            Whether to return ``Intervals`` in place of predictions. Use it behind a pipeline, which has no
+            ``predict_interval``.
+        """
+        if return_intervals:
+            return self.predict_interval(X)
+        self._need_fitted()
+        table = self._read(X, to_predict=True)
+        predicted, calibrated = self.fitted_.predict(table), self.fitted_.calibrated
+        if calibrated is None or self.fitted_.weighting is not None:
+            point: NDArray[np.float64] = predicted.point[0, 0]
+        else:
+            _, point, _ = calibrated.ends(predicted, table.context)
+        point = self.fitted_.learned.target.to_units(point, point, point)[1]
+        return point
+
     def predict_interval(
         self,
         X: Any,

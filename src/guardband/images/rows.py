@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from guardband.data.disk import open_table, whole_of
+from guardband.data.disk import open_table
 from guardband.data.packages import need_packages
 from guardband.data.table import as_array
 from guardband.data.target import read_target
+from guardband.data.whole_table import whole_of
 
 Array = NDArray[np.float64]
 NAMED = 5

@@ -1,4 +1,4 @@
-"""bayes: a Gaussian whose distribution is recalibrated on D2 (Kuleshov, Fenner & Ermon, 2018)."""
+"""bayes: a Gaussian whose distribution is recalibrated on the calibration rows (Kuleshov, Fenner & Ermon, 2018)."""
 
 from __future__ import annotations
 

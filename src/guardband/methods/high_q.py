@@ -1,4 +1,4 @@
-"""high-q: bounds by the high-quality loss (Pearce, Zaki, Brintrup & Neely, 2018), its settings chosen on D2."""
+"""high-q: bounds by the high-quality loss (Pearce, Zaki, Brintrup & Neely, 2018), chosen on calibration rows."""
 
 from __future__ import annotations
 

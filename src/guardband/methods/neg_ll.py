@@ -1,4 +1,4 @@
-"""neg-ll: a Gaussian by its likelihood (Nix & Weigend, 1994), its weight decay chosen on D2."""
+"""neg-ll: a Gaussian by its likelihood (Nix & Weigend, 1994), its weight decay chosen on the calibration rows."""
 
 from __future__ import annotations
 

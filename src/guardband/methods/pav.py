@@ -1,4 +1,4 @@
-"""pav: a grid of quantile triples, one of which is selected on D2 (paper, section 2.2)."""
+"""pav: a grid of quantile triples, one of which is selected on the calibration rows (paper, section 2.2)."""
 
 from __future__ import annotations
 

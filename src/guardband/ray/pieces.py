@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from guardband.data.disk import DiskTable, typed
+from guardband.data.disk import DiskTable
 from guardband.data.kinds import Kind
+from guardband.data.typed_columns import typed
 from guardband.ray.sources import Files, Named, Part
 
 if TYPE_CHECKING:

@@ -144,7 +144,7 @@ def read(data: Named | Dataset, columns: Sequence[str] | None = None) -> Dataset
 
     Rows of files have two columns more: ``FILE`` and ``ROW`` say which file a row is from, and which row of it. Cells
     of CSV are bytes, as guardband reads them before it knows the kind of a column: ``Files.of(paths).like`` goes with
-    them to ``guardband.data.disk.typed``.
+    them to ``guardband.data.typed_columns.typed``.
 
     Parameters
     ----------

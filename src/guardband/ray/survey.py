@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guardband.data.absurd import asks_absurd
-from guardband.data.asking import Asking, AskSpread, Question, added, in_passes
+from guardband.data.asking import Asking, added, in_passes
 from guardband.data.codes import asks_center_and_scale
 from guardband.data.encoder import TableEncoder, asks_code
 from guardband.data.few_values import asks_remarks
@@ -19,6 +19,7 @@ from guardband.data.fingerprint import Prints, input_prints, with_target
 from guardband.data.grouping import BINS, GroupValues, asks_values
 from guardband.data.labelled_rows import warn_of_missing
 from guardband.data.learning_scale import LearningScale
+from guardband.data.questions import AskSpread, Question
 from guardband.data.reference import NumberSummary, Reference, asks_summary
 from guardband.data.table import Column, read_table, refuse_huge
 from guardband.data.target import Target

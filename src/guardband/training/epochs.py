@@ -1,4 +1,4 @@
-"""How long to train: a given number of epochs, cross-validation on D1, or early stopping on a part of D1."""
+"""How long to train: a number of epochs, cross-validation on the training rows, or early stopping on a part of them."""
 
 from __future__ import annotations
 

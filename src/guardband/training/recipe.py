@@ -32,9 +32,9 @@ SCHEDULES: dict[str, Schedule] = {"cosine": cosine}
 class Recipe:
     """Settings of one training run.
 
-    ``epochs`` is a number; ``"cv"`` for the number with the least loss over ``folds`` folds of D1, after
-    which all of D1 trains (the paper's way); or ``"early"`` for the best epoch on ``validation_share`` of
-    D1, at most ``patience`` epochs beyond it. Both try at most ``max_epochs``.
+    ``epochs`` is a number; ``"cv"`` for the number with the least loss over ``folds`` folds of the training rows, after
+    which all of them train (the paper's way); or ``"early"`` for the best epoch on ``validation_share`` of
+    the training rows, at most ``patience`` epochs beyond it. Both try at most ``max_epochs``.
 
     ``epochs`` as a number, ``learning_rate``, ``weight_decay``, ``clip`` (the largest norm of a gradient) and
     ``schedule`` (``"cosine"``, or a function from the share of the training done to a factor of the learning

@@ -32,7 +32,7 @@ OURS = ("conf-nn", "pav")
 FEWEST = 5
 """Repetitions that a standard error needs to decide anything."""
 SIMULATED = ("tuned", "plain")
-"""How artificial data are judged: with a weight decay chosen on D1, and with none, as in the paper."""
+"""How artificial data are judged: with a weight decay chosen on the training rows, and with none, as in the paper."""
 JUDGED = (
     *(("simulation", setting) for setting in SIMULATED),
     *((experiment, "paper") for experiment in ("bike", "boneage", "house", "traffic")),
@@ -43,7 +43,7 @@ SMALL = 1.5
 CLOSE = 0.01
 """Coverage that is less far from the level than this is close to it."""
 PASSES = {"simulation": (80, 100), "house": (80, 200)}
-"""The passes over D1 that the paper reports, where it does."""
+"""The passes over the training rows that the paper reports, where it does."""
 
 
 @dataclass(frozen=True)

@@ -163,7 +163,7 @@ class _Trainer:
     def best_decays(self, sets: Sequence[TrainingRows], spec: NetworkSpec) -> list[float]:
         """Return for each set of rows the weight decay with the least loss of one network in cross-validation.
 
-        Each by its own D1 alone: another repetition's D1 holds rows of this one's D2 and D3.
+        Each by its own training rows alone: those of another repetition hold rows that calibrate or test this one.
         """
         decays = self.setting.decays
         if len(decays) == 1:

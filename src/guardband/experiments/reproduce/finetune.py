@@ -87,7 +87,7 @@ class Hands:
 
 
 class _Shuffled:
-    """Batches of D1 in another order in every pass."""
+    """Batches of the training rows in another order in every pass."""
 
     def __init__(self, hands: Hands, rows: Tensor, y: Tensor, batch_size: int, seed: int) -> None:
         self._hands, self._rows, self._y, self._size = hands, rows, y, batch_size
@@ -111,7 +111,7 @@ def fine_tune(
     device: torch.device,
     done: Share,
 ) -> dict[tuple[int, NetworkSpec], Own]:
-    """Return what a network trained on D1's images gives for D2 and D3; tables hold the rows of the images."""
+    """Return what a network gives for the calibration and test images; tables hold the rows of the images."""
     assert isinstance(setting.epochs, int), "the number of passes is fixed"
     (spec,) = wanted  # one network for all methods
     hands, passes = Hands(problems, data_dir, device), setting.epochs

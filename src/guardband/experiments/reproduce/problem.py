@@ -26,7 +26,10 @@ class Part:
 
 @dataclass(frozen=True)
 class Problem:
-    """One repetition: D1 trains, D2 calibrates, D3 judges; of artificial data the oracle and beta'x on D3 are known."""
+    """One repetition: ``d1`` trains, ``d2`` calibrates, ``d3`` judges.
+
+    Of artificial data the oracle and beta'x on ``d3`` are known.
+    """
 
     repetition: int
     seed: int
@@ -43,7 +46,7 @@ def generator(seed: int, *what: str | int) -> np.random.Generator:
 
 
 def simulated(n: int, repetition: int, seed: int, n_test: int = N_TEST) -> Problem:
-    """Return n rows of the artificial data, three quarters of them D1, and new ones to judge on."""
+    """Return n rows of the artificial data, three quarters of them training rows, and new ones to judge on."""
     random = generator(seed, "simulation", n, repetition)
     model = PaperModel()
     X, y = model.draw(n, random)

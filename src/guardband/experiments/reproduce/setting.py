@@ -43,9 +43,9 @@ EVERYONE = (*TRIPLES, *(Contestant(name, name) for name in ("high-q", "neg-ll", 
 class Setting:
     """How networks are built and trained in a cell, and by which methods they are used.
 
-    The paper's: one hidden layer, Adam at 0.01 without a schedule, epochs by cross-validation on D1. ``decays``
-    are weight decays to choose from: each kind of head takes the one with the least loss in the cross-validation
-    of its first network, so that the choice, like that of epochs, is made on D1, in each repetition apart.
+    The paper's: one hidden layer, Adam at 0.01 without a schedule, epochs by cross-validation on the training rows.
+    ``decays`` are weight decays to choose from: each kind of head takes the one with the least loss in the
+    cross-validation of its first network. So the training rows of each repetition choose it, as they choose the epochs.
     ``copies`` networks that differ in their start are averaged. ``standardise`` is of the response. ``fine_tune``
     trains a whole network for images.
     """

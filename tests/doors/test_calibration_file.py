@@ -17,7 +17,7 @@ from guardband.calibration.cut import MarginalCut, PacCut
 from guardband.calibration.grouped_cut import GroupedCut
 from guardband.calibration.score import Scaled
 from guardband.data.entities import entities_of_labels
-from guardband.doors.stored_calibration import calibration_entries, calibration_tensors, restored_calibration
+from guardband.doors.calibration_file import calibration_entries, calibration_tensors, restored_calibration
 
 N = 120
 LEVELS = Levels.of([0.9, 0.5])

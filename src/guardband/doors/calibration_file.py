@@ -18,7 +18,7 @@ from guardband.calibration.counted import CountedSummary
 from guardband.calibration.counted_at import summary_from
 from guardband.calibration.rule import Rule
 from guardband.doors.model_checks import check_counted, check_summary, like_predicted
-from guardband.doors.stored import NotNegative
+from guardband.doors.stored_values import NotNegative
 
 SUMMARY = "summary."
 WIDTHS = list[tuple[tuple[NotNegative, ...] | None, tuple[NotNegative, ...] | None]]
