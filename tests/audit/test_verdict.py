@@ -54,6 +54,12 @@ def counted(covered, n, n2=1000, level=0.9, *, significance=0.01, among=1, delta
             "were expected: the intervals are wider than needed.",
         ),
         (
+            counted(40, 42, level=0.95),  # all 42 would be no surprise
+            "consistent",
+            "Consistent with the promise: 40 of 42 rows (95.2%) fell inside their 95% intervals. At least 36 were "
+            "expected.",
+        ),
+        (
             counted(850, 1000),
             "broken",
             "Promise broken: only 850 of 1,000 rows (85.0%) fell inside their 90% intervals. If the promise held, 99% "

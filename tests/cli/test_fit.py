@@ -296,6 +296,19 @@ def test_sheets_and_zip_files_are_fitted_as_their_csv_is(command, here, name):
     assert [row["point"] for row in said[0]["sample"]] == [row["point"] for row in said[1]["sample"]]
 
 
+def test_a_target_on_another_sheet_is_asked_for_by_its_sheet(command, here):
+    write_xlsx("t.xlsx", {"Read me": [["notes"], ["an export"]], "Sales": [["price"], [1.0]]})
+    said = command("fit", "t.xlsx", "-t", "price").complaint
+    assert said.endswith("no column 'price' for --target. Its columns are 'notes'. Name another sheet with --sheet.")
+
+
+def test_lines_above_the_names_of_the_columns_are_to_be_removed(command, here):
+    (here / "t.csv").write_text("Sales of May\n\nsize,price\n1,2\n3,4\n")
+    assert "must be in the first line: remove any lines above them" in command("fit", "t.csv", "-t", "price").complaint
+    (here / "t.csv").write_text("Sales\n1\n3\n")
+    assert "first line" not in command("fit", "t.csv", "-t", "sales").complaint
+
+
 def test_several_files_are_fitted_as_one_table(command, here):
     table = small_table(200)
     csv.write_csv(table, "all.csv")

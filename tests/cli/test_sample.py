@@ -38,6 +38,12 @@ def test_years_have_no_commas_and_numbers_have_few_digits():
     assert rows == [("1955", "Wien", "414,376", "340,714", "1,497,028", "604,000")]
 
 
+def test_whole_numbers_stay_whole():
+    row = SampleRow({}, 1012.0, {0.9: (1010.0, float("inf")), 0.5: (1011.0, 1013.0)}, 1013.0)
+    _, rows = cells_of(sample_table([row], 80))
+    assert rows == [("1,012", "1,010", "∞", "1,011", "1,013", "1,013")]
+
+
 def test_levels_are_named_if_there_are_several():
     row = SampleRow({}, 0.5, {0.8: (0.4, 0.6), 0.9: (0.35, float("inf"))}, 0.45)
     names, rows = cells_of(sample_table([row], 80))

@@ -8,11 +8,19 @@ from guardband.exceptions import TargetWarning
 
 
 @pytest.mark.parametrize("code", [-999.0, 999.0, 9999.0, -99999.0])
-def test_a_code_for_missing_is_warned_of(code):
-    words = rf"60 training targets are exactly {code:.0f}, far from all others\. .* remove these rows\."
+@pytest.mark.parametrize("least", [0, -20])
+def test_a_code_for_missing_is_warned_of(code, least):
+    how = "and no other is negative" if code < 0 == least else "far from all others"
+    words = rf"60 training targets are exactly {code:.0f}, {how}\. .* remove these rows\."
     with pytest.warns(TargetWarning, match=words) as said:
-        assert remarks_on_values(np.r_[np.linspace(0, 500, 100), np.full(60, code)]) == ()
+        assert remarks_on_values(np.r_[np.linspace(least, 500, 100), np.full(60, code)]) == ()
     assert len(said) == 1
+
+
+def test_a_negative_code_is_warned_of_beside_large_targets():
+    prices = np.linspace(105, 11_140, 100)  # the code is nearer to them than 20% of their range
+    with pytest.warns(TargetWarning, match="2 training targets are exactly -999, and no other is negative"):
+        remarks_on_values(np.r_[prices, -999, -999])
 
 
 @pytest.mark.parametrize(
@@ -21,6 +29,9 @@ def test_a_code_for_missing_is_warned_of(code):
         np.r_[np.arange(999.0), 999, 999],  # counts that reach 999
         np.r_[np.arange(900.0), 999, 999],  # away by less than 20% of their range
         np.r_[np.arange(99.0), 999],  # once
+        np.r_[np.linspace(0, 9000, 99), -999],  # once
+        np.r_[np.linspace(-5000, 9000, 99), -9999, -9999.5],  # once
+        np.r_[np.linspace(-2000, 9000, 99), -999, -999],  # among negative targets
         np.r_[np.arange(99.0), 990, 990],
         np.r_[np.arange(9.0), 99, 99],  # two digits
         np.r_[np.arange(99.0), 999.9, 999.9],

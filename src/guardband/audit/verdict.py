@@ -309,6 +309,8 @@ def _expected(counted: Counted) -> str:
     low, high = counted.expected
     if counted.covered > high:
         return f"Only {low:,} to {high:,} were expected: the intervals are wider than needed."
+    if counted.expectation.share is None and high == counted.n:
+        return f"At least {low:,} were expected."
     if counted.expectation.share is None:
         return f"{low:,} to {high:,} were expected."
     least = counted.expectation.least(counted.n, counted.significance)

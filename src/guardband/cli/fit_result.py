@@ -36,7 +36,7 @@ SHOWN_COLUMNS = 3
 ROWS_TO_LOOK_AT = 10_000
 NO_LAW: Reason = "no law"
 BELOW_ZERO = (
-    "No target is negative, but {} of {} intervals begin below 0. If the target cannot be negative, add --y-min 0."
+    "No target is negative, but {} of {} intervals {} below 0. If the target cannot be negative, add --y-min 0."
 )
 
 
@@ -209,4 +209,4 @@ def _below_zero(model: IntervalRegressor, rows: Labelled, evidence: Evidence | N
     some = rows.X.slice(0, ROWS_TO_LOOK_AT)
     lower, _ = (model.intervals_of(model.read_rows(some)) if evidence is None else evidence.intervals).per_level()
     below = int(((lower < 0) & (lower > -math.inf)).any(axis=1).sum())
-    return BELOW_ZERO.format(f"{below:,}", f"{len(lower):,}") if below else None
+    return BELOW_ZERO.format(f"{below:,}", f"{len(lower):,}", "begins" if below == 1 else "begin") if below else None

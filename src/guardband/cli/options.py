@@ -203,4 +203,8 @@ def need_column(name: str, names: Sequence[str], what: str, label: str) -> None:
         raise ValueError(f"{label} has no column {name!r} for {what}. {hint}")
     near = close_names(name, names)
     hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else f"Its columns are {listed(names, 10)}."
+    if label.startswith("sheet "):  # that a file has several sheets is all that is known here
+        hint += " Name another sheet with --sheet."
+    elif len(names) == 1 and not near:
+        hint += " The names of the columns must be in the first line: remove any lines above them."
     raise ValueError(f"{label} has no column {name!r} for {what}. {hint}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -66,7 +67,7 @@ def sample_table(sample: list[SampleRow], width: int) -> Table:
     ends = [
         f"{word} {level_name(level)}" if len(levels) > 1 else word for level in levels for word in ("lower", "upper")
     ]
-    digits = digits_for([high - low for row in sample for low, high in row.intervals.values()])
+    digits = _digits_of(sample)
     numbers = [["prediction", *(with_digits(row.point, digits) for row in sample)]]
     flat = [[end for pair in row.intervals.values() for end in pair] for row in sample]
     numbers += [[name, *(with_digits(own[j], digits) for own in flat)] for j, name in enumerate(ends)]
@@ -79,6 +80,16 @@ def sample_table(sample: list[SampleRow], width: int) -> Table:
     for i in range(len(sample)):
         shown.add_row(*(column[i + 1] for column in columns))
     return shown
+
+
+def _digits_of(sample: list[SampleRow]) -> int:
+    """Return how many digits after the point the rows need: none if all their numbers are whole."""
+    intervals = [own for row in sample for own in row.intervals.values()]
+    values = [value for own in intervals for value in own]
+    values += [value for row in sample for value in (row.point, row.true_value)]
+    if all(float(value).is_integer() for value in values if math.isfinite(value)):
+        return 0
+    return digits_for([high - low for low, high in intervals])
 
 
 def _width(columns: list[list[str]]) -> int:

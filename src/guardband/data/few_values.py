@@ -15,7 +15,10 @@ FEW_VALUES, ROWS_A_VALUE = 10, 5
 """Few values are at most so many, each with at least so many rows on average."""
 MANY_EQUAL = 0.5
 SHORTEST_CODE, FEWEST_ROWS, FAR = 999, 2, 0.2
-"""A code for "missing" has at least this size and so many rows; its gap exceeds this share of the others' range."""
+"""A code for "missing" has at least this size and so many rows; its gap exceeds this share of the others' range.
+
+The gap does not count for a negative code if no other target is negative.
+"""
 
 
 def remarks_on_values(y: NDArray[np.float64]) -> tuple[str, ...]:
@@ -62,10 +65,13 @@ def _warn_of_codes(values: NDArray[np.float64], counts: NDArray[np.intp]) -> Non
     for end, nearest, furthest in ((0, 1, -1), (-1, -2, 0)):
         value, written = values[end], f"{values[end]:.17g}"
         is_code = abs(value) >= SHORTEST_CODE and set(written.lstrip("-")) == {"9"} and counts[end] >= FEWEST_ROWS
+        alone = value < 0 <= values[nearest]
         # The product is taken first: a difference of numbers near the largest float would overflow.
-        if is_code and abs(value - values[nearest]) > abs(FAR * values[nearest] - FAR * values[furthest]):
+        far = abs(value - values[nearest]) > abs(FAR * values[nearest] - FAR * values[furthest])
+        if is_code and (alone or far):
+            how = "and no other is negative" if alone else "far from all others"
             warn(
-                f"{counts[end]:,} training targets are exactly {written}, far from all others. "
+                f"{counts[end]:,} training targets are exactly {written}, {how}. "
                 "If that means 'missing', empty these cells or remove these rows.",
                 TargetWarning,
             )
