@@ -210,11 +210,12 @@ def test_a_random_split_that_flatters_is_told_with_its_numbers(command, here, mo
     assert "flatters" not in by_time.out + by_time.err
 
 
-def test_a_target_whose_commas_may_mark_thousands_is_refused(command, tmp_path):
-    (tmp_path / "t.csv").write_text("id\tprice\n1\t950\n2\t1,234\n3\t2,500\n")
+@pytest.mark.parametrize("mark", [",", "."])
+def test_a_target_whose_marks_may_be_of_thousands_is_refused(command, tmp_path, mark):
+    (tmp_path / "t.csv").write_text(f"id\tprice\n1\t950\n2\t1{mark}234\n3\t2{mark}500\n")
     said = command("fit", tmp_path / "t.csv", "-t", "price", "-o", tmp_path / "m.guardband", "-q")
     assert "The target 'price' must hold numbers, but in" in said.complaint
-    assert "'1,234' may mean 1234 or 1.234: write the one that it is." in said.complaint
+    assert f"'1{mark}234' may mean 1234 or 1.234: write 1234 or 1.2340." in said.complaint
 
 
 @pytest.mark.parametrize(

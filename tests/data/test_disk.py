@@ -2,6 +2,7 @@ import contextlib
 import gzip
 import io
 import os
+import re
 import sys
 
 import pyarrow as pa
@@ -138,17 +139,24 @@ def test_one_stray_word_among_numbers_is_remarked(tmp_path):
         (["0,123", "1,234"], [0.123, 1.234]),
         (["1,234", "1234,567"], [1.234, 1234.567]),
         (["1,234", "12,5"], [1.234, 12.5]),
+        (["846", "1.325", "2.500"], None),
+        (["846,5", "1.325"], None),
+        (["1.325", "2.500"], [1.325, 2.5]),
+        (["846", "1.325", "2.5"], [846, 1.325, 2.5]),
+        (["846", "1.325", "1846"], [846, 1.325, 1846]),
+        (["846", "0.325"], [846, 0.325]),
     ],
 )
 @pytest.mark.parametrize("separator", ["\t", ";", "|"])
-def test_a_comma_that_may_mark_thousands_is_left_as_text(tmp_path, separator, cells, numbers):
+def test_a_mark_that_may_be_of_thousands_is_left_as_text(tmp_path, separator, cells, numbers):
     rows = "".join(f"{cell}{separator}1\n" for cell in cells)
     path = written(tmp_path, f"x{separator}y\n{rows}")
     found = read(path)
     assert found.table["x"].to_pylist() == (numbers or [cell or None for cell in cells])
-    cell = cells[0] if "," in cells[0] else cells[1]
-    both = f"{cell.replace(',', '')} or {cell.replace(',', '.')}"
-    words = (f"'x' is read as a category because {cell!r} may mean {both}: write the one that it is.",)
+    cell = next(cell for cell in cells if re.fullmatch("[+-]?[1-9][0-9]{0,2}[,.][0-9]{3}", cell)) if not numbers else ""
+    ways = re.sub("[,.]", "", cell), cell.replace(",", ".")
+    both = "{0} or {1}: write {0} or {1}0".format(*ways)
+    words = (f"'x' is read as a category because {cell!r} may mean {both}.",)
     assert found.remarks == (() if numbers else words)
     # What the column held when a model was fitted decides afterwards.
     disk = open_table(str(path))

@@ -16,6 +16,7 @@ import narwhals.stable.v2 as nw
 from numpy.typing import NDArray
 
 from guardband.data import text_cells as text
+from guardband.data.number_marks import THOUSANDS, NumberMarks, in_doubt
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,7 +28,6 @@ ONE_TEXT = {"number": text.number_in, "boolean": text.boolean_in, "date": text.d
 ALL_TEXT = {"number": text.numbers_in, "boolean": text.booleans_in, "date": text.dates_in}
 LOOKED_AT = 1000
 NEARLY = 0.9
-THOUSANDS = r"^[+-]?[1-9]\d{0,2},\d{3}$"
 OTHER_DATE = r"^\d{1,4}[./-]\d{1,2}[./-]\d{1,4}\b"
 
 
@@ -66,8 +66,9 @@ def _all_say(texts: list[str], kind: Kind) -> bool:
 
 def doubt_in(texts: Iterable[str]) -> str | None:
     """Return what ``doubt_on`` says of cells that are texts of Python."""
-    commas = sorted(cell for cell in texts if "," in cell)
-    return _in_doubt(commas[0]) if commas and all(re.match(THOUSANDS, cell) for cell in commas) else None
+    every = sorted(texts)
+    mark = NumberMarks.of_texts(every).doubtful
+    return None if mark is None else in_doubt(next(cell for cell in every if re.match(THOUSANDS[mark], cell)))
 
 
 def kind_of_text(cells: pa.Array, decimal_comma: bool) -> Kind:
@@ -103,18 +104,14 @@ def column_of(column: pa.Array, kind: Kind, decimal_comma: bool) -> pa.Array:
 
 
 def doubt_on(cells: pa.Array) -> str | None:
-    """Return what to say of numbers if all that have a comma have it as 1,234 does: thousands look so, and decimals."""
+    """Return what to say of numbers whose commas or dots may mark thousands, and decimals too."""
     import pyarrow.compute as pc
 
-    commas = cells.drop_null()
-    commas = commas.filter(pc.match_substring(commas, ","))
-    if not len(commas) or not pc.all(pc.match_substring_regex(commas, THOUSANDS)).as_py():
+    present = cells.drop_null()
+    mark = NumberMarks.of(present).doubtful
+    if mark is None:
         return None
-    return _in_doubt(commas[0].as_py())
-
-
-def _in_doubt(cell: str) -> str:
-    return f"{cell!r} may mean {cell.replace(',', '')} or {cell.replace(',', '.')}: write the one that it is"
+    return in_doubt(present.filter(pc.match_substring_regex(present, THOUSANDS[mark]))[0].as_py())
 
 
 def remark_on(cells: pa.Array, decimal_comma: bool) -> str | None:

@@ -5,55 +5,46 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from guardband.data.kinds import ALL_TEXT, LOOKED_AT, THOUSANDS, Kind
+from guardband.data.kinds import ALL_TEXT, LOOKED_AT, Kind
+from guardband.data.number_marks import NumberMarks
 from guardband.data.text_cells import CellError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 KINDS: tuple[Kind, ...] = ("boolean", "number", "date")
+UNMARKED = NumberMarks()
 
 
 @dataclass(frozen=True)
 class KindOfPart:
-    """What trimmed cells may be. Numbers are in doubt if all that ``have_commas`` ``may_be_thousands``.
+    """What trimmed cells may be, and what their numbers show if a comma may mark decimals.
 
     The kind that the parts of a column add up to is that which ``kind_of_text`` finds for all cells at once.
     """
 
     present: bool = False
     kinds: frozenset[Kind] = frozenset(KINDS)
-    have_commas: bool = False
-    may_be_thousands: bool = True
+    marks: NumberMarks = UNMARKED
 
     @classmethod
     def of(cls, cells: pa.Array, decimal_comma: bool) -> KindOfPart:
         """Return what some cells say."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         present = cells.drop_null()
         if not len(present):
             return cls()
         kinds = KINDS
         for some in (present[:LOOKED_AT], present):
             kinds = tuple(kind for kind in kinds if _say(some, kind, decimal_comma))
-        commas = present.filter(pc.match_substring(present, ",")) if decimal_comma else pa.array([], pa.string())
-        thousands = all(pc.match_substring_regex(commas, THOUSANDS).to_pylist())
-        return cls(True, frozenset(kinds), len(commas) > 0, thousands)
+        return cls(True, frozenset(kinds), NumberMarks.of(present) if decimal_comma else UNMARKED)
 
     def __add__(self, other: KindOfPart) -> KindOfPart:
-        return KindOfPart(
-            self.present or other.present,
-            self.kinds & other.kinds,
-            self.have_commas or other.have_commas,
-            self.may_be_thousands and other.may_be_thousands,
-        )
+        return KindOfPart(self.present or other.present, self.kinds & other.kinds, self.marks + other.marks)
 
     @property
     def kind(self) -> Kind:
         """What the cells are."""
-        in_doubt = "number" in self.kinds and self.have_commas and self.may_be_thousands
+        in_doubt = "number" in self.kinds and self.marks.doubtful is not None
         if not self.present or in_doubt:
             return "category"
         return next((kind for kind in KINDS if kind in self.kinds), "category")
