@@ -66,3 +66,41 @@ def test_rows_must_be_tensors_with_their_true_values():
         GUARDED.audit("rows", Y)
     with pytest.raises(ValueError, match="y"):
         GUARDED.audit(X[NEW], Y[:7])
+
+
+def test_an_audit_takes_all_that_calibrate_takes():
+    torch.manual_seed(0)
+    x, y = torch.randn(300, 2), torch.randn(300)
+    net = torch.nn.Sequential(torch.nn.Linear(2, 8), gb.nn.TripleHead(8))
+    guarded = gb.calibrate(net, (x[:100], y[:100]))
+    one = guarded.audit(x[100:], y[100:])
+    data = torch.utils.data.TensorDataset(x[100:], y[100:])
+    loader = torch.utils.data.DataLoader(data, batch_size=64)
+    named = [{"x": x[a : a + 64], "price": y[a : a + 64]} for a in range(100, 300, 64)]
+    for every in ((x[100:], y[100:]), data, loader):
+        assert guarded.audit(every).verdict == one.verdict
+    by_name = gb.calibrate(Named(net), [{"x": x[:100], "price": y[:100]}], target="price")
+    assert by_name.audit(named, target="price").verdict == one.verdict
+    with pytest.raises(TypeError, match=r"Pass inputs and true values, as \(x, y\)"):
+        guarded.audit(x)
+    with pytest.raises(ValueError, match="The data hold no rows"):
+        guarded.audit([])
+
+
+class Named(torch.nn.Module):
+    """A network that takes its input by name."""
+
+    def __init__(self, network):
+        super().__init__()
+        self.network = network
+
+    def forward(self, x):
+        return self.network(x)
+
+
+def test_a_page_takes_a_loader(tmp_path):
+    pytest.importorskip("guardband.report.page")
+    x, y = torch.randn(300, 2), torch.randn(300)
+    guarded = gb.calibrate(torch.nn.Sequential(torch.nn.Linear(2, 8), gb.nn.TripleHead(8)), (x[:100], y[:100]))
+    loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x[100:], y[100:]), batch_size=64)
+    assert "200" in guarded.report(tmp_path / "page.html", loader).read_text()

@@ -199,3 +199,25 @@ def test_a_network_read_by_levels_can_be_pickled_and_copied(method, again):
     assert twin(x).equal(guarded(x))
     assert twin.certificate == guarded.certificate
     assert not twin.training
+
+
+def test_a_network_whose_bounds_are_far_too_near_is_named_in_the_certificate(network):
+    class Shrunk(nn.Module):
+        """The same point, with bounds that are so many times as near."""
+
+        def __init__(self, times):
+            super().__init__()
+            self.network, self.times = network, times
+
+        def forward(self, x):
+            bands = self.network(x)
+            return bands[:, 1:2] + (bands - bands[:, 1:2]) / self.times
+
+    fine = gb.calibrate(network, rows(500, 2))
+    factor = fine.state_dict()["calibration.threshold"].item()
+    assert not any("times as wide" in note for note in fine.certificate.notes)
+    near, far = (gb.calibrate(Shrunk(times / factor), rows(500, 2)) for times in (9.9, 74))
+    assert not any("times as wide" in note for note in near.certificate.notes)
+    assert "conf-nn made the network's intervals 74 times as wide" in str(far.certificate)
+    other = gb.calibrate(Shrunk(74 / factor), rows(500, 2), method="cqr")
+    assert not any("times as wide" in note for note in other.certificate.notes)

@@ -21,7 +21,9 @@ from torch.utils.data import DataLoader, Dataset
 from guardband.bands.certificate import Certificate
 from guardband.bands.predicted import Context, Predicted
 from guardband.calibration.calibrated import Block, Calibrated
+from guardband.calibration.conformal import Conformal
 from guardband.calibration.rule import Rule
+from guardband.calibration.score import Scaled
 from guardband.calibration.summary import Summary
 from guardband.data.fingerprint import Prints, refuse_overlap, repeats_in_words
 from guardband.data.target import read_target
@@ -37,12 +39,14 @@ from guardband.exceptions import RepeatedRowsWarning, warn
 from guardband.learning.several import check_targets, several_rule
 from guardband.methods.registry import method_named
 from guardband.nn.calibration_arrays import CalibrationArrays, stacked_ends
-from guardband.training.inputs import Inputs, call, map_tensors, rows_in, split_target
+from guardband.training.inputs import Inputs, call, map_tensors, rows_in, split_target, tensors_in
 
 if TYPE_CHECKING:
     from guardband.audit.audit import Audit
 
 ROWS_AT_A_TIME = 1024
+MOST_STRETCHED = 10.0
+"""Bounds that a network has learnt need a factor near one."""
 
 
 class GuardedNetwork(nn.Module):
@@ -126,22 +130,24 @@ class GuardedNetwork(nn.Module):
 
     def audit(
         self,
-        x: Inputs,
-        y: Any,
+        x: Any,
+        y: Any = None,
         *,
         group: Any = None,
         time: Any = None,
         significance: float = 0.01,
         batch_size: int = 1024,
+        target: str = "y",
     ) -> Audit:
         """Return what rows with known true values say of the promise.
 
         Parameters
         ----------
-        x : tensor, tuple or mapping of tensors
-            Inputs of rows that neither trained nor calibrated the network, as the network takes them.
-        y : tensor or array of shape (n,)
-            The true values.
+        x : tensor, tuple or mapping of tensors, Dataset or loader
+            Inputs of rows that neither trained nor calibrated the network, as the network takes them. Without ``y``,
+            all that ``gb.calibrate`` takes: a pair (X, y), a ``torch.utils.data.Dataset`` or a loader.
+        y : tensor or array of shape (n,), default None
+            The true values, unless ``x`` holds them.
         group : array of shape (n,), default None
             Coverage is shown for each of these values.
         time : array of shape (n,), default None
@@ -150,22 +156,36 @@ class GuardedNetwork(nn.Module):
             How often rows that keep the promise may be called broken.
         batch_size : int, default 1024
             How many rows the network sees at once.
+        target : str, default "y"
+            The entry of a batch that holds the true values, if batches are mappings.
         """
         from guardband.audit.several import audit_of
         from guardband.doors.judged_network import evidence_of_network
 
+        x, y = self._labelled(x, y, target, batch_size)
         return audit_of(evidence_of_network(self, x, y, group=group, time=time, batch_size=batch_size), significance)
+
+    def _labelled(self, x: Any, y: Any, target: str, batch_size: int) -> tuple[Inputs, Any]:
+        """Return inputs and true values, also of data that holds both."""
+        if y is not None:
+            return x, y
+        batches = list(labelled_batches(x, target, batch_size, bool(self.rule.target_names)))
+        if not batches:
+            raise ValueError("The data hold no rows. Check what you passed to audit.")
+        joined = map(torch.cat, zip(*(tensors_in(inputs) for inputs, _ in batches), strict=True))
+        return map_tensors(batches[0][0], lambda _: next(joined)), torch.cat([own for _, own in batches])
 
     def report(
         self,
         path: str | PathLike[str],
-        x: Inputs = None,
+        x: Any = None,
         y: Any = None,
         *,
         group: Any = None,
         time: Any = None,
         significance: float = 0.01,
         batch_size: int = 1024,
+        target: str = "y",
         title: str = "",
         author: str = "",
         unit: str = "",
@@ -176,11 +196,11 @@ class GuardedNetwork(nn.Module):
         ----------
         path : str or path
             The HTML file to write.
-        x : tensor, tuple or mapping of tensors, default None
+        x : tensor, tuple or mapping of tensors, Dataset or loader, default None
             Inputs of test rows, as the network takes them. They neither trained nor calibrated it. Without them the
-            page shows the promise alone.
+            page shows the promise alone. Without ``y``, all that ``audit`` takes.
         y : tensor or array of shape (n,), default None
-            Their true values.
+            Their true values, unless ``x`` holds them.
         group : array of shape (n,), default None
             A group for each row. Coverage is shown for each group.
         time : array of shape (n,), default None
@@ -189,6 +209,8 @@ class GuardedNetwork(nn.Module):
             How often a model that keeps its promise may be called broken. Lower it if a false alarm is expensive.
         batch_size : int, default 1024
             How many rows the network sees at once. Lower it if memory runs out.
+        target : str, default "y"
+            The entry of a batch that holds the true values, if batches are mappings.
         title : str, default ""
             The heading of the page. Without one, the page names the confidence level and the target.
         author : str, default ""
@@ -204,6 +226,7 @@ class GuardedNetwork(nn.Module):
 
         evidence = None
         if x is not None or y is not None:
+            x, y = self._labelled(x, y, target, batch_size)
             evidence = evidence_of_network(self, x, y, group=group, time=time, batch_size=batch_size)
         model = described_model(self.certificate, ("Network", type(self.networks[0]).__name__))
         return write_report(document(model, evidence, significance, Heading(title, author, unit)), Path(path))
@@ -292,8 +315,6 @@ def calibrate_network(
 ) -> GuardedNetwork:
     """Return a calibrated copy of a network, as ``calibrate`` says; ``arguments`` are those for the rule."""
     networks = [network] if isinstance(network, nn.Module) else list(network)
-    if isinstance(data, Tensor):
-        raise TypeError("data is one tensor alone. Pass inputs and true values, as (x, y).")
     names, data = target_names(data, arguments.get("targets"), target, batch_size)
     chosen, read, order = read_arguments(arguments, len(networks), names)
     copies = [copy.deepcopy(networks[i]).eval().requires_grad_(False) for i in order]
@@ -353,6 +374,9 @@ def calibrate_network(
     if repeats is not None:
         warn(repeats, RepeatedRowsWarning)
         certificate = certificate.with_notes(repeats)
+    stretched = stretched_in_words(chosen, calibrated.found.arrays)
+    if stretched is not None:
+        certificate = certificate.with_notes(stretched)
     return GuardedNetwork(copies, chosen, read, calibrated.found.arrays, certificate, arguments, every, groups)
 
 
@@ -380,6 +404,20 @@ def read_arguments(
     return method.rule(request), read, [0] if read.holds_candidates else method.order(request, networks)
 
 
+def stretched_in_words(rule: Rule, arrays: Mapping[str, Any]) -> str | None:
+    """Return what to say if the bounds of a network lie so near its point that scaling them made intervals of them."""
+    if not isinstance(rule, Conformal) or not isinstance(rule.score, Scaled) or "threshold" not in arrays:
+        return None
+    factors = np.asarray(arrays["threshold"])
+    factors = factors[np.isfinite(factors)]
+    if not len(factors) or factors.max() <= MOST_STRETCHED:
+        return None
+    return (
+        f"{rule.method} made the network's intervals {factors.max():,.0f} times as wide, so they may be far "
+        'wider than needed. Train the network on a standardised target or for longer, or use method="cqr".'
+    )
+
+
 @torch.no_grad()
 def _predicted(networks: Sequence[nn.Module], read: Declared, inputs: Inputs, n: int) -> Predicted:
     """Return what the networks predict for a batch, in double precision."""
@@ -391,6 +429,8 @@ def _predicted(networks: Sequence[nn.Module], read: Declared, inputs: Inputs, n:
 
 def labelled_batches(data: Any, target: str, batch_size: int, several: bool = False) -> Iterator[tuple[Inputs, Tensor]]:
     """Give inputs and responses of each batch, to one target or to several."""
+    if isinstance(data, Tensor):
+        raise TypeError("data is one tensor alone. Pass inputs and true values, as (x, y).")
     if isinstance(data, tuple):
         inputs, y = split_target(data, target, several)
         for start in range(0, len(y), batch_size):
