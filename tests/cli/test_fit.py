@@ -3,6 +3,7 @@ import os
 import zipfile
 from dataclasses import replace
 from html import unescape
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,7 @@ import guardband as gb
 from cli_tables import awkward_table, small_table
 from excel_files import write_xlsx
 from guardband.cli import fit_steps
+from guardband.cli.fit_result import Result
 from guardband.doors.kept_report import read_report
 from guardband.learning import distill as distillation
 
@@ -389,3 +391,12 @@ def test_infinite_intervals_are_exit_code_2_after_the_model_is_written(command, 
     assert said.json["sentence"] == words
     assert said.err.splitlines()[-1] == f"guardband: {words}"
     assert (here / "sales.guardband").exists()
+
+
+@pytest.mark.parametrize("by_time", [False, True])
+def test_after_a_random_split_a_broken_promise_may_be_chance(by_time, tmp_path):
+    model = SimpleNamespace(split_by_time=by_time)
+    result = Result(model, None, None, {}, {"status": "broken"}, [], None)
+    said = result._next(tmp_path / "m.guardband", tmp_path / "m.html")
+    assert said.startswith(f"open {tmp_path / 'm.html'} to see which rows")
+    assert ("chance alone breaks up to 1 of 100 such checks" in said) is not by_time

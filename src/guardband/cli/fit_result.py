@@ -183,7 +183,11 @@ class Result:
         status = self.document["status"]
         if status == "broken":
             where = "use guardband audit" if page is None else f"open {page}"
-            return f"{where} to see which rows fall outside their intervals."
+            look = f"{where} to see which rows fall outside their intervals."
+            if self.model.split_by_time:
+                return look
+            chance = "guardband split the rows at random, and chance alone breaks up to 1 of 100 such checks."
+            return f"{look} {chance} Repeat the check on new rows: guardband audit {shlex.quote(str(output))} NEW.csv"
         if (status == "cannot judge" and self._is_judged) or any(self.certificate.promise.whole_line):
             return "follow the advice in the verdict, and run guardband fit again."
         return f"guardband predict {shlex.quote(str(output))} NEW.csv -o PREDICTIONS.csv"
