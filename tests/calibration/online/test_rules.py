@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from guardband.bands.long_run_promise import LongRunPromise
 from guardband.bands.predicted import PredictedPoint
+from guardband.bands.recent_promise import RecentPromise
 from guardband.calibration.online import tracking
 from guardband.calibration.online.aci import AdaptiveLevel
 from guardband.calibration.online.past_scores import PastScores
@@ -266,3 +268,35 @@ def test_quantiles_of_few_scores_are_the_first_and_the_last():
     past = PastScores(None, [5.0, 6.0, 7.0])
     assert [tracking._quantile(past, Fraction(own, 10)) for own in (1, 5, 9)] == [5, 6, 7]
     assert tracking._quantile(PastScores(None), TENTH) == math.inf
+
+
+def test_recent_rows_take_any_half_life_of_a_row_or_more_and_limit_nothing():
+    assert Recent() == Recent(300)
+    assert Recent(1).begin(Fraction(1, 2), PastScores(None)) == AdaptiveLevel().begin(TENTH, PastScores(None)) == ()
+    for wrong in (0.99, math.inf, math.nan):
+        with pytest.raises(ValueError, match="1 or more"):
+            Recent(wrong)
+    assert Recent().limits(TENTH, WAITED, ()) == pytest.approx((1.0, 9.0))
+
+
+def test_a_half_life_is_refused_if_even_all_past_rows_together_would_weigh_too_little():
+    """At 80%, those of a half-life of log(2) / log(5/4) rows sum to 4, which is just enough for the next row's 1."""
+    least = math.log(2) / math.log(5 / 4)
+    assert Recent(least * 1.001).begin(Fraction(1, 5), PastScores(None)) == ()
+    with pytest.raises(ValueError, match="Use half_life=4 or more"):
+        Recent(least * 0.999).begin(Fraction(1, 5), PastScores(None))
+
+
+def test_a_stream_promises_what_its_rule_does_from_what_it_has_seen():
+    """Of three rows that waited, (1 - 0.5) / 0.3 + 0.5 x 3 misses can be too few, and as many too many."""
+    assert Tally().most_waiting == 1
+    for rule in (AdaptiveLevel(0.3), Recent(20)):
+        stream = stream_of(rule, 0.5, warm=np.arange(9.0))
+        keys = expect(stream, 3)
+        stream.judge(keys[:2], lambda predicted: np.array([99.0, 0.0]))
+        numbers = {"confidence_level": (0.5,), "n_calibration": 9, "whole_line": (False,), "judged": 2, "misses": 1}
+        wanted = {
+            AdaptiveLevel: LongRunPromise(**numbers, rule="aci", most_waiting=3, most_short=19 / 6, most_over=19 / 6),
+            Recent: RecentPromise(**numbers, half_life=20.0),
+        }[type(rule)]
+        assert stream.promise() == wanted
