@@ -300,3 +300,4 @@ def test_a_stream_promises_what_its_rule_does_from_what_it_has_seen():
             Recent: RecentPromise(**numbers, half_life=20.0),
         }[type(rule)]
         assert stream.promise() == wanted
+        assert stream.state == ()
