@@ -50,6 +50,7 @@ def test_what_is_asked_of_one_target_is_answered_by_its_own_promise():
     own = each(MANY, FEW)
     assert own.statements() == (Part(MANY, name="price"), Part(FEW, name="days"))
     assert [own.of_target(j) for j in range(own.n_targets)] == [MANY, FEW]
+    assert own.is_of_each_target
     assert (own.guarantee, own.assumption) == ("marginal", MANY.assumption)
     assert each(*[PacPromise(**SHARED, rank=(58, 95), delta=0.1)] * 2, delta=0.1).guarantee == "pac"
 
