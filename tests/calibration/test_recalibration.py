@@ -159,3 +159,8 @@ def test_infinite_sides_are_the_whole_line_also_around_a_finite_median():
         rule = gb.BandCalibrator("bayes").fit_predicted(flat, y)
     assert rule.certificate.whole_line
     assert rule.transform_predicted(PredictedGaussian([3.0], [2.0])).point[0] == 3
+
+
+def test_a_row_has_one_gaussian():
+    with pytest.raises(ValueError, match="found 2"):
+        gb.BandCalibrator("bayes").fit_predicted(PredictedGaussian(np.zeros((2, 50)), np.ones((2, 50))), np.zeros(50))
