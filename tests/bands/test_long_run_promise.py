@@ -4,6 +4,7 @@ import pytest
 
 import guardband as gb
 from guardband.bands.certificate_card import certificate_card
+from guardband.bands.law import Expectation, Law
 from guardband.bands.long_run_promise import LongRunPromise
 from guardband.bands.recent_promise import RecentPromise
 
@@ -59,3 +60,65 @@ def test_recent_rows_promise_the_level_only_if_rows_do_not_change():
     text = str(gb.Certificate("conf-nn", own, True))
     assert "as long as rows do not change, at least 90% of new rows" in text
     assert "Not promised: coverage if rows change, neither now nor in the long run" in text
+
+
+def recent(**numbers):
+    return RecentPromise(**NUMBERS | {"half_life": 300.0} | numbers)
+
+
+def test_few_rows_have_limits_of_their_own():
+    assert changed(judged=1, misses=0, most_short=0.05, most_over=0.3).miss_limits() == pytest.approx((0.05, 0.4))
+    assert changed(judged=0, misses=0).miss_limits() == (0, 1)
+
+
+def test_what_is_said_in_the_long_run_is_said_whole():
+    assert OWN.lines("cqr") == [
+        "Promise: in the long run, at least 90% of rows fall inside their intervals, whatever rows come and however "
+        "they change.",
+        "How: the rule 'aci' widens the intervals of cqr after a miss, and narrows them after other rows. It started "
+        "from 300 calibration rows.",
+        "Coverage: of 1,000 judged rows, 80 were misses, which is 8.0%. So far this share cannot be below 6% or above "
+        "12%, so coverage of the judged rows is at least 88%.",
+        "Assumes: nothing about the rows. Only rows whose true value has arrived are counted.",
+        "Not promised: coverage of the next row, of any stretch of rows or of a group, or narrow intervals.",
+    ]
+    assert (
+        changed(most_waiting=2)
+        .lines("cqr")[1]
+        .endswith(
+            "from 300 calibration rows. Up to 2 rows waited for their true values at once, which weakens the limits."
+        )
+    )
+    assert OWN.headline("cqr") == "I" + OWN.lines("cqr")[0].removeprefix("Promise: i")
+    assert OWN.counted == "300 calibration rows, 1,000 judged rows"
+    assert changed(judged=1).counted == "300 calibration rows, 1 judged row"
+
+
+def test_what_is_said_of_recent_rows_is_said_whole():
+    promised = "s long as rows do not change, at least 90% of new rows fall inside their intervals, on average."
+    assert recent().lines("cqr") == [
+        f"Promise: a{promised}",
+        "How: cqr counts past rows by their age. A row counts half after 300 further rows. It started from 300 "
+        "calibration rows.",
+        "Coverage: of 1,000 judged rows, 80 were misses, which is 8.0%.",
+        "Assumes: rows come from one source that does not change, in no particular order (exchangeable).",
+        "Not promised: coverage if rows change, neither now nor in the long run. For that, use the rule 'aci'.",
+    ]
+    assert recent().headline("cqr") == f"A{promised}"
+    assert recent(judged=0, misses=0).lines("cqr")[2] == "Coverage: of 0 judged rows, 0 were misses."
+    assert "at or above their lower bounds" in recent(of_side="lower").headline("cqr")
+    assert [len(own.not_promised()) for own in (OWN, recent())] == [4, 4]
+    assert 'use the rule "aci"' in recent().why_untestable()
+
+
+@pytest.mark.parametrize("own", [OWN, recent()])
+def test_the_level_is_a_yardstick_and_no_count_contradicts_it(own):
+    (one,) = own.expectations()
+    assert one == Expectation(0.9, Law(share=0.9, open=True), (Law(share=0.0, open=True),), None)
+    assert not own.is_testable
+    assert not own.is_bound_known
+
+
+def test_infinite_intervals_by_recent_rows_contain_all():
+    own = recent(whole_line=(True,))
+    assert own.expected_coverage() == own.coverage_bound(0.01) == (1.0,)

@@ -1,3 +1,6 @@
+import math
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from scipy.stats import norm
@@ -5,6 +8,7 @@ from sklearn.isotonic import IsotonicRegression
 
 import guardband as gb
 from guardband.bands.predicted import PredictedGaussian
+from guardband.calibration.recalibration import _quantile
 
 RNG = np.random.default_rng(0)
 
@@ -110,3 +114,53 @@ def test_deviations_of_next_to_nothing_never_make_it_shorter():
 def test_a_deviation_of_zero_is_refused():
     with pytest.raises(ValueError, match="deviation > 0 must hold in every row, found 1 where it does not"):
         gb.BandCalibrator("bayes").fit_predicted(PredictedGaussian([0.0, 1.0], [1.0, 0.0]), [0.0, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("ordered", "tenths", "wanted"),
+    [
+        ([1, 2, 4, 8], 2, -math.inf),  # before the first, which is at a quarter
+        ([1, 2, 4, 8], 5, 2),
+        ([1, 2, 4, 8], 6, 2.8),
+        ([1, 2, 4, 8], 9, 6.4),
+        ([1, 2, 4, 8], 10, 8),
+        ([1, 2], 4, -math.inf),
+        ([5], 5, 5),
+        ([5], 9, 5),
+        ([], 1, -math.inf),
+        ([], 9, math.inf),
+        ([-math.inf, 1, 2, math.inf], 4, -math.inf),  # nothing is interpolated towards an infinite distance
+        ([-math.inf, 1, 2, math.inf], 9, math.inf),
+        ([-math.inf, 3], 5, 3),
+    ],
+)
+def test_quantiles_lie_between_neighbours(ordered, tenths, wanted):
+    assert _quantile(np.array(ordered, dtype=float), Fraction(tenths, 10)) == pytest.approx(wanted)
+
+
+def test_true_values_at_the_mean_are_no_deviation_away():
+    held_out = gaussians(100)
+    rule = gb.BandCalibrator("bayes").fit_predicted(held_out, np.ravel(held_out.mean))
+    out = rule.transform_predicted(PredictedGaussian([3.0], [2.0]))
+    assert (out.lower[0], out.point[0], out.upper[0]) == (3, 3, 3)
+
+
+@pytest.mark.parametrize(("levels", "needed"), [(0.7, 7), ([0.5, 0.7], 7)])
+def test_the_rows_that_are_needed_are_those_of_the_highest_level_rounded_up(levels, needed):
+    held_out = gaussians(2)
+    with pytest.warns(gb.InsufficientCalibrationWarning, match=f"needs at least {needed} calibration rows"):
+        gb.BandCalibrator("bayes", confidence_level=levels).fit_predicted(held_out, np.zeros(2))
+
+
+def test_infinite_sides_are_the_whole_line_also_around_a_finite_median():
+    flat = PredictedGaussian(np.zeros(20), np.full(20, 5e-324))
+    y = np.repeat([-1.0, 0.0, 1.0], [6, 8, 6])
+    with pytest.warns(gb.InsufficientCalibrationWarning):
+        rule = gb.BandCalibrator("bayes").fit_predicted(flat, y)
+    assert rule.certificate.whole_line
+    assert rule.transform_predicted(PredictedGaussian([3.0], [2.0])).point[0] == 3
+
+
+def test_a_row_has_one_gaussian():
+    with pytest.raises(ValueError, match="found 2"):
+        gb.BandCalibrator("bayes").fit_predicted(PredictedGaussian(np.zeros((2, 50)), np.ones((2, 50))), np.zeros(50))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from guardband.bands.law import Expectation
-from guardband.bands.promise import Part, Promise
+from guardband.bands.promise import DELTA, Part, Promise
 from guardband.words import listed
 
 MISSING_AT_RANDOM = "The promise assumes that whether a target is missing has nothing to do with the row."
@@ -111,8 +111,9 @@ class EachPromise(Promise):
         return f"For each of {len(self.names)} targets separately: {self.of_each[0].headline(method)}"
 
     def not_promised(self) -> list[str]:
-        """Return what nobody promises, the coverage of all targets at once among it."""
-        return ['Coverage of all targets at once. For that, use targets="joint".', *self.of_each[0].not_promised()]
+        """Return what nobody promises, the coverage of all targets at once among it; numbers hold for each target."""
+        least = min(self.of_each, key=lambda own: own.coverage_bound(DELTA))
+        return ['Coverage of all targets at once. For that, use targets="joint".', *least.not_promised()]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the promise for JSON."""

@@ -78,7 +78,7 @@ def _quantile(ordered: Array, level: Fraction) -> float:
     n = len(ordered)
     place = level * n - 1
     below = math.floor(place)
-    if n == 0 or below < 0:
+    if below < 0:
         return -math.inf if level < Fraction(1, 2) else math.inf if n == 0 else float(ordered[0])
     low, high = float(ordered[below]), float(ordered[min(below + 1, n - 1)])
     if math.isinf(low) or math.isinf(high):

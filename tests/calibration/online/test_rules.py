@@ -8,7 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from guardband.bands.long_run_promise import LongRunPromise
 from guardband.bands.predicted import PredictedPoint
+from guardband.bands.recent_promise import RecentPromise
+from guardband.calibration.online import tracking
 from guardband.calibration.online.aci import AdaptiveLevel
 from guardband.calibration.online.past_scores import PastScores
 from guardband.calibration.online.recent import Recent
@@ -216,3 +219,85 @@ def test_a_half_life_that_forgets_too_much_is_refused_with_one_that_does():
         stream_of(Recent(6), 0.1)
     stream = stream_of(Recent(7), 0.1, 2000, warm=np.ones(500))
     assert stream.threshold() == 1.0
+
+
+WAITED = Tally(judged=10, misses=2, most_waiting=4)
+TENTH = Fraction(1, 10)
+
+
+def test_limits_are_those_that_follow_from_each_rule():
+    """By hand: how far the level, or the excess, can go, and what four rows that wait at once can add."""
+    assert AdaptiveLevel(0.1).limits(TENTH, WAITED, ()) == pytest.approx((0.9 / 0.1 + 0.4, 0.1 / 0.1 + 3.6))
+    assert Tracking().limits(TENTH, WAITED, (0.0,)) == pytest.approx((110**0.5 + 0.4, 110**0.5 + 3.6))
+    first, last = (1 / (3 * 4 * squares) ** 0.5 for squares in (100 * 0.09, 100 * 0.09 + 2 * 0.81 + 8 * 0.01))
+    assert ScaleFree().limits(TENTH, WAITED, (0.1, 100.0)) == pytest.approx(((1 + 4 * first) / last,) * 2)
+
+
+def test_steps_have_the_length_that_is_documented_unless_it_is_given():
+    assert (AdaptiveLevel(), Tracking()) == (AdaptiveLevel(0.005), Tracking(0.1))
+
+
+def test_before_any_row_the_level_is_exact():
+    """0.3 in binary is a little less, by which the rank would be 8."""
+    stream = stream_of(ScaleFree(), 0.3, warm=range(1, 10))
+    assert stream.threshold() == 7
+
+
+def test_tracking_is_infinite_from_the_allowed_excess_on():
+    past = PastScores(None, [1.0, 2.0, 3.0])
+    for alpha, misses, threshold in ((Fraction(10, 21), 21, math.inf), (Fraction(11, 21), 0, -math.inf)):
+        assert Tracking().threshold(alpha, Tally(judged=21, misses=misses), (2.0,), past) == threshold
+
+
+@pytest.mark.parametrize(
+    ("past", "alpha", "center", "spread"),
+    [
+        ([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11], TENTH, 2.0, 6.0),
+        ([1] * 9 + [5], TENTH, 2.0, 4.0),  # quartiles are tied
+        ([0, 1, 1, 2, 2, 2, 2] + [math.inf] * 3, Fraction(1, 2), 9.0, 2.0),  # a quartile is infinite
+        ([3] * 5, TENTH, -2.0, 2.0),  # all are tied
+        ([1] * 4 + [math.inf] * 6, TENTH, 2.0, 2.0),
+        ([3] * 5, TENTH, math.inf, 0.0),
+    ],
+)
+def test_the_spread_is_finite_and_positive_wherever_it_can_be(past, alpha, center, spread):
+    assert tracking._spread(alpha, center, PastScores(None, sorted(map(float, past)))) == spread
+
+
+def test_quantiles_of_few_scores_are_the_first_and_the_last():
+    past = PastScores(None, [5.0, 6.0, 7.0])
+    assert [tracking._quantile(past, Fraction(own, 10)) for own in (1, 5, 9)] == [5, 6, 7]
+    assert tracking._quantile(PastScores(None), TENTH) == math.inf
+
+
+def test_recent_rows_take_any_half_life_of_a_row_or_more_and_limit_nothing():
+    assert Recent() == Recent(300)
+    assert Recent(1).begin(Fraction(1, 2), PastScores(None)) == AdaptiveLevel().begin(TENTH, PastScores(None)) == ()
+    for wrong in (0.99, math.inf, math.nan):
+        with pytest.raises(ValueError, match="1 or more"):
+            Recent(wrong)
+    assert Recent().limits(TENTH, WAITED, ()) == pytest.approx((1.0, 9.0))
+
+
+def test_a_half_life_is_refused_if_even_all_past_rows_together_would_weigh_too_little():
+    """At 80%, those of a half-life of log(2) / log(5/4) rows sum to 4, which is just enough for the next row's 1."""
+    least = math.log(2) / math.log(5 / 4)
+    assert Recent(least * 1.001).begin(Fraction(1, 5), PastScores(None)) == ()
+    with pytest.raises(ValueError, match="Use half_life=4 or more"):
+        Recent(least * 0.999).begin(Fraction(1, 5), PastScores(None))
+
+
+def test_a_stream_promises_what_its_rule_does_from_what_it_has_seen():
+    """Of three rows that waited, (1 - 0.5) / 0.3 + 0.5 x 3 misses can be too few, and as many too many."""
+    assert Tally().most_waiting == 1
+    for rule in (AdaptiveLevel(0.3), Recent(20)):
+        stream = stream_of(rule, 0.5, warm=np.arange(9.0))
+        keys = expect(stream, 3)
+        stream.judge(keys[:2], lambda predicted: np.array([99.0, 0.0]))
+        numbers = {"confidence_level": (0.5,), "n_calibration": 9, "whole_line": (False,), "judged": 2, "misses": 1}
+        wanted = {
+            AdaptiveLevel: LongRunPromise(**numbers, rule="aci", most_waiting=3, most_short=19 / 6, most_over=19 / 6),
+            Recent: RecentPromise(**numbers, half_life=20.0),
+        }[type(rule)]
+        assert stream.promise() == wanted
+        assert stream.state == ()
