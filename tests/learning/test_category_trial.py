@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 import guardband as gb
+from guardband.learning import category_trial
 
 PLACES = 250
 
@@ -54,6 +55,38 @@ def test_categories_that_interact_have_vectors():
     model = fitted(*turning(), max_epochs=25)
     assert "a vector for each category" in model.fitted_.learned.choices
     assert len(model.fitted_.learned.architecture.sizes) == 1
+
+
+@pytest.fixture
+def tried(monkeypatch):
+    """What learns in trials: widths, networks each way, the most epochs and the folds."""
+    calls, learn = [], category_trial.learn
+
+    def told(sets, specs, shape, recipe, effort, **how):
+        calls.append((shape.hidden, len(specs), recipe.max_epochs, effort.folds))
+        return learn(sets, specs, shape, recipe, effort, **how)
+
+    monkeypatch.setattr(category_trial, "learn", told)
+    return calls
+
+
+def test_few_rows_are_tried_by_two_copies_of_the_network_that_is_fitted(tried):
+    fitted(*rare(4))
+    assert tried == [((16,), 2, 6, 2)] * 2
+
+
+@pytest.mark.parametrize(("most", "tried_epochs"), [(25, category_trial.MOST_EPOCHS), (6, 6)])
+def test_many_rows_are_tried_by_one_small_network(tried, monkeypatch, most, tried_epochs):
+    monkeypatch.setattr(category_trial, "FEW_ROWS", 500)
+    learned = fitted(*turning(), max_epochs=most).fitted_.learned
+    assert tried == [(category_trial.SMALL, 1, tried_epochs, category_trial.FOLDS)] * 2
+    assert learned.architecture.hidden == (16,)
+    assert "a vector for each category" in learned.choices
+
+
+def test_a_small_network_sees_that_rare_categories_are_to_be_described(monkeypatch):
+    monkeypatch.setattr(category_trial, "FEW_ROWS", 100)
+    assert "categories described by the target" in fitted(*rare(4)).fitted_.learned.choices
 
 
 def test_without_rows_to_hold_out_there_is_no_trial():
