@@ -60,8 +60,14 @@ class NumberMarks:
 
     @classmethod
     def _of(cls, has: Callable[[str, str | None], bool]) -> NumberMarks:
-        marks = [has(*own) for mark, like in THOUSANDS.items() for own in ((like, None), (mark, like))]
-        return cls(*marks, has(SHORT, None), has(LONG, None))
+        return cls(
+            commas=has(THOUSANDS[COMMA], None),
+            other_commas=has(COMMA, THOUSANDS[COMMA]),
+            dots=has(THOUSANDS[DOT], None),
+            other_dots=has(DOT, THOUSANDS[DOT]),
+            short=has(SHORT, None),
+            long=has(LONG, None),
+        )
 
     @property
     def doubtful(self) -> str | None:

@@ -43,7 +43,7 @@ class Inputs:
             x, is_category = x[:, kept], is_category[kept]
         return cls(x, is_category)
 
-    def only(self, kept: Sequence[bool] | NDArray[np.bool_]) -> Inputs:
+    def only(self, kept: Sequence[bool]) -> Inputs:
         """Return some of the inputs."""
         own = np.array(kept, dtype=bool)
         return Inputs(self.x[:, own], self.is_category[own])
@@ -65,8 +65,10 @@ class Inputs:
             return np.asarray(y - y[trains].mean())
         from sklearn.ensemble import HistGradientBoostingRegressor
 
-        known = ~np.isnan(self.x[trains]).all(axis=0)  # scikit-learn takes no column that lacks all values
-        if not known.all():
+        known: NDArray[np.bool_] = ~np.isnan(self.x[trains]).all(
+            axis=0
+        )  # scikit-learn takes no column that lacks all values
+        if not all(known):
             return self.only(known).errors_of(y, trains)
         trees = HistGradientBoostingRegressor(
             max_iter=TREES,
