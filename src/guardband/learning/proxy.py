@@ -65,9 +65,8 @@ class Inputs:
             return np.asarray(y - y[trains].mean())
         from sklearn.ensemble import HistGradientBoostingRegressor
 
-        known: NDArray[np.bool_] = ~np.isnan(self.x[trains]).all(
-            axis=0
-        )  # scikit-learn takes no column that lacks all values
+        # scikit-learn takes no column that lacks all values
+        known = [not own.all() for own in np.isnan(self.x[trains]).T]
         if not all(known):
             return self.only(known).errors_of(y, trains)
         trees = HistGradientBoostingRegressor(
