@@ -149,10 +149,10 @@ def test_a_level_that_finite_scores_just_reach_serves_rows_without_weight():
 
 
 def test_the_next_score_after_those_that_are_kept_is_known_too():
-    """The score 2,699 + j serves rows of weight j / 0.9. Nine are kept after the first, and then a tenth."""
+    """The score 2,699 + j serves rows of weight j / 0.9. Eleven are kept after the first, and then a twelfth."""
     own, mass, levels = np.random.default_rng(0).permutation(np.arange(3000.0)), np.ones(3000), Levels.of([0.9])
     ask, told, _ = asked(own, mass)
-    few = replied(searched_weights(told, levels, few=10), ask)
+    few = replied(searched_weights(told, levels, few=12), ask)
     arrays = {"score": np.append(few.scores, np.inf), "most_weight": few.most_weight}
-    assert thresholds(arrays, np.array([0.0, 9.5, 10.5, 11.0])).ravel().tolist() == [2699, 2708, 2709, 2709]
-    assert thresholds(arrays, np.array([11.5])) > 2710
+    assert thresholds(arrays, np.array([0.0, 11.9, 12.5, 13.3])).ravel().tolist() == [2699, 2710, 2711, 2711]
+    assert thresholds(arrays, np.array([13.5])) > 2712
