@@ -162,5 +162,13 @@ def test_infinite_sides_are_the_whole_line_also_around_a_finite_median():
 
 
 def test_a_row_has_one_gaussian():
-    with pytest.raises(ValueError, match="found 2"):
+    with pytest.raises(ValueError, match="takes 1 interval"):
         gb.BandCalibrator("bayes").fit_predicted(PredictedGaussian(np.zeros((2, 50)), np.ones((2, 50))), np.zeros(50))
+
+
+def test_an_upper_side_alone_is_infinite_with_a_warning_too():
+    flat = PredictedGaussian(np.zeros(20), np.full(20, 5e-324))
+    with pytest.warns(gb.InsufficientCalibrationWarning, match="infinite side"):
+        rule = gb.BandCalibrator("bayes").fit_predicted(flat, np.repeat([0.0, 1.0], [17, 3]))
+    out = rule.transform_predicted(PredictedGaussian([3.0], [2.0]))
+    assert (out.lower[0], out.upper[0]) == (3, np.inf)

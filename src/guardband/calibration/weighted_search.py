@@ -122,7 +122,7 @@ def searched_weights(told: WeightTotals, levels: Levels, few: int = FEW) -> Gene
     """
     units, total = BinaryParts.between(told.least, told.most), told.sum.exact
     finite = total - told.sum_infinite.exact
-    asked = [level for level in levels.values if finite >= level * total and finite > 0]
+    asked = [level for level in levels.values if finite >= level * total]
     starts = yield from reached([level * total for level in asked], units)
     upto, sums = {own.value: own.upto for own in starts}, []
     for level, start in zip(asked, starts, strict=True):
