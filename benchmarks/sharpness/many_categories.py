@@ -70,6 +70,34 @@ def vehicles(n: int = 15_000, seed: int = 0) -> pd.DataFrame:
     )
 
 
+def loans(titles: int = 9000, strength: float = 0.35, cross: float = 0.0, n: int = 16_667) -> pd.DataFrame:
+    """Return artificial rates of loans by 55 columns: one holds job titles, most of them rare.
+
+    A title has a worth of this ``strength``, and by ``cross`` it changes how much another column counts.
+    """
+    rng, numbers = np.random.default_rng(0), 48
+    z = rng.standard_normal((n, 8))
+    loads = rng.standard_normal((8, numbers)) * (rng.random((8, numbers)) < 0.3)
+    x = z @ loads + 0.6 * rng.standard_normal((n, numbers))
+    x[:, ::3] = np.exp(0.7 * x[:, ::3])
+    x[:, 1::7] = np.floor(np.abs(x[:, 1::7]) * 3)
+    x[rng.random((n, numbers)) < 0.04] = np.nan
+    often = np.arange(1, titles + 1) ** -0.75
+    title = rng.choice(titles, n, p=often / often.sum())
+    worth, slope = strength * rng.standard_normal(titles), cross * rng.standard_normal(titles)
+    state, purpose, home = rng.integers(0, 50, n), rng.integers(0, 12, n), rng.integers(0, 4, n)
+    grade = np.clip(np.floor(z[:, 0] * 1.2 + 3.5), 0, 6).astype(int)
+    term, length = rng.integers(0, 2, n), rng.integers(0, 11, n)
+    mean = 2.3 + 0.125 * (grade - 3) + 0.15 * term + 0.2 * np.tanh(z[:, 1] * z[:, 2]) + 0.1 * np.sin(2 * z[:, 3])
+    mean += 0.05 * rng.standard_normal(50)[state] + worth[title] + slope[title] * z[:, 1]
+    spread = 0.15 + 0.1 * (home == 1) + 0.05 * np.abs(z[:, 4])
+    text = {"title": title, "state": state, "purpose": purpose, "home": home}
+    text |= {"grade": grade, "term": term, "length": length}
+    frame = pd.DataFrame(x, columns=[f"amount {j}" for j in range(numbers)])
+    frame = frame.assign(**{name: [f"{name} {i}" for i in own] for name, own in text.items()})
+    return frame.assign(rate=mean + spread * rng.standard_normal(n))
+
+
 def inspections() -> pd.DataFrame:
     """Return the scores of restaurants at inspections, by name and year."""
     return _r("causaldata", "restaurant_inspections")
@@ -118,6 +146,9 @@ CHOSEN: dict[str, tuple[Callable[[], pd.DataFrame], str]] = {
     "colleges": (colleges, "earnings_med"),
     "sales": (sales, "Sales"),
     "vehicles": (vehicles, "price"),
+    "loans": (loans, "rate"),
+    "loans_null": (lambda: loans(strength=0.0), "rate"),
+    "loans_slopes": (lambda: loans(titles=800, strength=0.2, cross=0.2), "rate"),
 }
 JUDGED: dict[str, tuple[Callable[[], pd.DataFrame], str]] = {
     "inspections": (inspections, "inspection_score"),
