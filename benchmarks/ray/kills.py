@@ -133,7 +133,7 @@ class Killer(threading.Thread):
             time.sleep(0.001)
 
     def _is_at_work(self, process: int) -> bool:
-        title = _title(process)
+        title = title_of(process)
         return title.startswith("ray::") and self._task in title
 
     def _is_killed(self, process: int) -> bool:
@@ -147,7 +147,8 @@ class Killer(threading.Thread):
         return still
 
 
-def _title(process: int) -> str:
+def title_of(process: int) -> str:
+    """Return what a process says that it is."""
     try:
         return Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")[0].decode(errors="replace")
     except OSError:

@@ -1,6 +1,7 @@
-"""Calibration and scoring of many files: one worker, two workers, and no Ray at all.
+"""Calibration, scoring and fits of many files: one worker, two workers, and no Ray at all.
 
     python benchmarks/ray/throughput.py -o FOLDER [--rows 4000000] [--rounds 3] [--only predict,dataset] [--workers 2]
+    python benchmarks/ray/throughput.py -o OTHER --rows 200000 --only fit --workers 0,2
 
 Every round runs all three once, in turn. A cluster is warm before the clock starts, as each worker has read a part.
 Besides the wall clock it prints seconds of processors, because other work on the machine does not change those as much:
@@ -29,6 +30,8 @@ from guardband.data.several import open_tables
 from guardband.data.table_writer import open_writer
 
 FILES, COLUMNS = 16, 20
+EPOCHS = 20
+"""Of a fit, which else ends when it no longer gets better, and is short here."""
 
 
 def table(n: int, seed: int) -> pa.Table:
@@ -110,6 +113,16 @@ def calibrate(folder: Path, workers: int, rows: str) -> None:
     model.calibrate(whole.drop_columns(["y"]), np.array(whole["y"]))
 
 
+def fit(folder: Path, workers: int, rows: str) -> None:
+    """Fit a model of the default preset to files whose rows one process holds."""
+    options = {"random_state": 0, "max_epochs": EPOCHS}
+    if workers:
+        gb.ray.fit(str(folder / "in" / rows), target="y", **options)
+        return
+    whole = pa.concat_tables([parquet.read_table(path) for path in sorted((folder / "in").glob(rows))])
+    gb.IntervalRegressor(**options, verbose=False).fit(whole.drop_columns(["y"]), np.array(whole["y"]))
+
+
 def main() -> None:
     """Measure, and print the figures."""
     parser = argparse.ArgumentParser()
@@ -126,7 +139,7 @@ def main() -> None:
             if workers:
                 start(workers)
             for name in asked.only.split(","):
-                run = {"predict": predict, "calibrate": calibrate, "dataset": dataset}[name]
+                run = {"predict": predict, "calibrate": calibrate, "dataset": dataset, "fit": fit}[name]
                 run(asked.o, workers, "0[0-1].parquet")  # processes start, and models are sent
                 with Peak() as peak:
                     wall, used = time.monotonic(), seconds()
