@@ -28,6 +28,8 @@ NODES, STORE = 2, 300 << 20
 UNTIL_NEW = 30.0
 LATEST = 0.5
 """A node is lost up to so many seconds after a worker of it began with the task."""
+NEVER_THERE = "_fit"
+"""A task without a core of its own runs beside the driver."""
 PHASES = (
     "fit: passes",
     "fit: gathering",
@@ -144,7 +146,8 @@ def disturbed(phase: Phase, machines: Machines, times: int) -> dict[str, Any]:
     begin = time.monotonic()
     wanted, alone = digest(phase.run()), time.monotonic() - begin
     told: list[dict[str, Any]] = []
-    for task in phase.tasks:
+    tasks = [task for task in phase.tasks if task != NEVER_THERE]
+    for task in tasks:
         lost = 0
         for i in range(times * MOST_RUNS):
             loss = Loss(machines, task, i)
@@ -163,7 +166,7 @@ def disturbed(phase: Phase, machines: Machines, times: int) -> dict[str, Any]:
                 break
     return {
         "lost": sum(own["lost"] for own in told),
-        "of": {task: sum(own["lost"] for own in told if own["task"] == task) for task in phase.tasks},
+        "of": {task: sum(own["lost"] for own in told if own["task"] == task) for task in tasks},
         "runs": len(told),
         "identical": sum(own["same"] for own in told),
         "undisturbed, seconds": round(alone, 1),
