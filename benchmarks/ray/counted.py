@@ -69,7 +69,7 @@ def around(reference, threshold):
 def calibrated(of, blocks, told):
     """Return the thresholds of rows of weight 0, what weights must reach there, and the blocks that say so."""
     held, totals = zip(*told, strict=True)
-    n = sum(own.n for own in held)
+    n = sum(own.n["score"] for own in held)
     if of == "rows":
         found = MarginalCut().calibrate_counted(Spread("score", blocks, held), LEVELS, False)
         return found.arrays["threshold"], list(found.promise.rank), blocks
