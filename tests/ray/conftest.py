@@ -24,8 +24,6 @@ def cluster():
     # Ray ends a worker that has nothing to do if there are more than cores, and a fit that waits for others is one
     # more. The next fit would start another one, which imports torch again.
     os.environ.setdefault("RAY_num_workers_soft_limit", str(2 * PROCESSES))
-    # The first workers load torch while the tests are still being collected and the first model is fitted here.
-    os.environ.setdefault("RAY_preload_python_modules", "guardband.ray.fitting,guardband.ray.scoring")
     os.environ.update(KEYS | NO_OTHERS)
     quiet = {"include_dashboard": False, "log_to_driver": False, "logging_level": logging.ERROR}
     ray.init(address="local", num_cpus=PROCESSES, object_store_memory=MEMORY, **quiet)
