@@ -27,10 +27,10 @@ from throughput import calibrate, make, predict, start
 
 import guardband as gb
 from guardband.ray import streamed
-from guardband.ray.calibrating import _summarised
 from guardband.ray.models import TableAsked
 from guardband.ray.pieces import Reader
 from guardband.ray.sources import PART_ROWS, Files
+from guardband.ray.summarising import _summarised
 
 ROWS, MACHINES, CORES, BYTES_A_SECOND = 10**9, 64, 2, 125e6
 """What is extrapolated to: machines of two cores, as this one, with a network of 1 Gbit/s each."""
