@@ -145,8 +145,8 @@ class IntervalRegressor(PromiseBelowDiagram, TableModel, RegressorMixin, BaseEst
         the narrowest intervals.
     distill : bool, default False
         Whether one small network replaces all copies in the end. It learns from the training rows to predict what
-        their average predicts. Fitting takes about three times as long. With preset="best", predictions are then about
-        18 times as fast and ONNX graphs 20 times smaller. Set it if you predict often or on small machines.
+        their average predicts. With preset="best", fitting takes about three times as long, predictions are about 18
+        times as fast, and ONNX graphs 20 times smaller. Set it if you predict often or on small machines.
     hidden : sequence of int, default None
         The widths of the hidden layers. None chooses them by network and number of rows.
     activation : {"relu", "gelu", "silu", "mish", "elu", "tanh"}, default None
