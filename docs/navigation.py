@@ -65,6 +65,7 @@ SECTIONS = {
         "Sharpness on other tables, what was run where <benchmarks/results/others>",
         "Tables with long tails, the figures <benchmarks/results/long_tails>",
         "Tables with many categories, the figures <benchmarks/results/many_categories>",
+        "One small network in place of copies, the figures <benchmarks/results/distilled>",
         "Distributions, the figures <benchmarks/results/distributions>",
         "cv+ and a split on small tables, the figures <benchmarks/results/cross>",
         "Groups, the figures <benchmarks/results/groups>",
